@@ -1,1 +1,243 @@
-//! What runs on a node.
+//! What runs on a node, rendered: user data and the SSM document. The scripts are files in `node/`.
+//!
+//! Values never become code: they travel as one JSON file inside the payload, and as one base64
+//! parameter of the document.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::{Compression, GzBuilder};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::names::digest;
+
+/// Most bytes EC2 takes as user data, before base64.
+pub const USER_DATA_LIMIT: usize = 16_384;
+
+const STUB: &str = include_str!("../node/stub.sh");
+const MARKER: &str = "__PAYLOAD__";
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// The head.
+    Head,
+    /// A compute node; its name is picked by its launch index.
+    Compute {
+        /// Its queue.
+        queue: String,
+        /// Names of its gang, in launch order.
+        node_names: Vec<String>,
+    },
+}
+
+/// Everything a node must know to boot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Boot {
+    /// What it is.
+    pub role: Role,
+    /// Uid of the cluster.
+    pub cluster_uid: String,
+    /// `namespace.name` of the cluster.
+    pub cluster_name: String,
+    /// AWS region.
+    pub region: String,
+    /// Address of the head.
+    pub head_ip: String,
+    /// Name and uid of the job user.
+    pub user: (String, i32),
+    /// The head's state volume.
+    pub state_volume: Option<String>,
+    /// File systems to mount.
+    pub storage: Vec<Mount>,
+    /// Queues, for the scheduler's configuration.
+    pub queues: Vec<QueueNodes>,
+    /// Image family, such as `AmazonLinux2023`.
+    pub image_family: String,
+}
+
+/// One file system to mount.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Mount {
+    /// Its name in the spec.
+    pub name: String,
+    /// Its server.
+    pub dns_name: String,
+    /// Its Lustre name.
+    pub mount_name: String,
+    /// Where it goes.
+    pub mount_path: String,
+}
+
+/// One queue as the scheduler is told of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct QueueNodes {
+    /// Its name and partition.
+    pub name: String,
+    /// Its nodes.
+    pub nodes: Vec<String>,
+    /// CPUs per node.
+    #[serde(rename = "cpus")]
+    pub cpus: i32,
+    /// MiB per node that jobs may use.
+    #[serde(rename = "memoryMiB")]
+    pub memory_mib: i64,
+    /// Whether its nodes carry EFA.
+    pub efa: bool,
+}
+
+/// An SSM document: the name changes with the content, so an upgrade never edits one in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Document {
+    /// `hpcops-<installation>-<hash>`.
+    pub name: String,
+    /// JSON of schema 2.2.
+    pub content: String,
+}
+
+/// A family of images, from `node/images/`.
+pub fn image_family(name: &str) -> Value {
+    let text = match name {
+        "AmazonLinux2023" => include_str!("../node/images/AmazonLinux2023.json"),
+        _ => "{}",
+    };
+    serde_json::from_str(text).unwrap_or_default()
+}
+
+/// Pattern of the official image's name for an architecture (`x86_64`, `arm64`).
+pub fn image_name_pattern(family: &str, architecture: &str) -> Option<String> {
+    Some(image_family(family).get("imageNames")?.get(architecture)?.as_str()?.to_owned())
+}
+
+/// The folder of an MPI in an image family.
+pub fn mpi_prefix(family: &str, implementation: &str) -> Option<String> {
+    let family = image_family(family);
+    Some(family.get("node")?.get("mpi")?.get(implementation)?.as_str()?.to_owned())
+}
+
+/// User data of a node: stub, marker, payload.
+pub fn user_data(boot: &Boot) -> String {
+    let payload = STANDARD.encode(archive(&files(boot)));
+    format!("{}\n{MARKER}\n{payload}\n", STUB.trim_end())
+}
+
+fn files(boot: &Boot) -> BTreeMap<&'static str, String> {
+    let mut files = BTreeMap::from([
+        ("boot.sh", include_str!("../node/boot.sh").to_owned()),
+        ("node.py", include_str!("../node/node.py").to_owned()),
+        ("config.json", config(boot).to_string()),
+    ]);
+    if boot.role == Role::Head {
+        files.insert("head.py", include_str!("../node/head.py").to_owned());
+        files.insert("slurm.conf", include_str!("../node/slurm.conf").to_owned());
+    }
+    files
+}
+
+fn config(boot: &Boot) -> Value {
+    let mut config = json!({
+        "version": 1,
+        "clusterUid": boot.cluster_uid,
+        "clusterName": boot.cluster_name,
+        "region": boot.region,
+        "headIp": boot.head_ip,
+        "user": {"name": boot.user.0, "uid": boot.user.1},
+        "storage": boot.storage,
+        "image": image_family(&boot.image_family).get("node"),
+    });
+    let own = match &boot.role {
+        Role::Head => json!({
+            "role": "head",
+            "stateVolumeId": boot.state_volume,
+            "queues": boot.queues,
+        }),
+        Role::Compute { queue, node_names } => json!({
+            "role": "compute",
+            "queue": queue,
+            "nodeNames": node_names,
+        }),
+    };
+    if let (Some(all), Value::Object(own)) = (config.as_object_mut(), own) {
+        all.extend(own);
+    }
+    config
+}
+
+/// A tar.gz whose bytes depend on nothing but the files.
+fn archive(files: &BTreeMap<&'static str, String>) -> Vec<u8> {
+    let mut tar = Vec::new();
+    for (name, text) in files {
+        tar.extend(header(name, text.len()));
+        tar.extend(text.as_bytes());
+        tar.resize(tar.len().next_multiple_of(512), 0);
+    }
+    tar.resize(tar.len() + 1024, 0);
+    compress(&tar)
+}
+
+/// gzip without a time stamp.
+pub fn compress(bytes: &[u8]) -> Vec<u8> {
+    let mut gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+    let written = gzip.write_all(bytes).and_then(|()| gzip.finish());
+    written.unwrap_or_default()
+}
+
+/// A ustar header of a file everyone may read and root may run.
+fn header(name: &str, size: usize) -> [u8; 512] {
+    let mut block = [0_u8; 512];
+    let mut put = |at: usize, text: &str| {
+        for (slot, byte) in block.iter_mut().skip(at).zip(text.bytes()) {
+            *slot = byte;
+        }
+    };
+    put(0, name);
+    put(100, "0000755");
+    put(108, "0000000");
+    put(116, "0000000");
+    put(124, &format!("{size:011o}"));
+    put(136, "00000000000");
+    put(148, "        ");
+    put(156, "0");
+    put(257, "ustar");
+    put(263, "00");
+    let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+    for (slot, byte) in block.iter_mut().skip(148).zip(format!("{sum:06o}\0 ").bytes()) {
+        *slot = byte;
+    }
+    block
+}
+
+/// The one document through which the operator asks a head.
+pub fn document(installation: &str) -> Document {
+    let script = include_str!("../node/document.sh")
+        .replace("#include job.sh\n", include_str!("../node/job.sh"))
+        .replace("#include job.py\n", include_str!("../node/job.py"));
+    let content = json!({
+        "schemaVersion": "2.2",
+        "description": "hpcops: submits, polls and fetches jobs on a head node",
+        "parameters": {"payload": {
+            "type": "String",
+            "description": "base64 of gzipped JSON",
+            "allowedPattern": "^[A-Za-z0-9+/=]{1,60000}$",
+        }},
+        "mainSteps": [{
+            "action": "aws:runShellScript",
+            "name": "answer",
+            "inputs": {"timeoutSeconds": "60", "runCommand": [script]},
+        }],
+    })
+    .to_string();
+    let hash = digest(&[&content]);
+    let name = format!("hpcops-{installation}-{}", hash.get(..12).unwrap_or_default());
+    Document { name, content }
+}
+
+/// A question to a head as the document's parameter.
+pub fn payload(question: &Value) -> String {
+    STANDARD.encode(compress(question.to_string().as_bytes()))
+}

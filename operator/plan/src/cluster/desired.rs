@@ -188,7 +188,7 @@ impl Cluster {
         let aws = &object.spec.aws;
         let head_subnet = SubnetId(aws.network.head_subnet_id.clone());
         let compute: Vec<_> =
-            aws.network.compute_subnet_ids.iter().flatten().cloned().map(SubnetId).collect();
+            aws.network.compute_subnet_ids.iter().cloned().map(SubnetId).collect();
         Self {
             region: aws.region.clone(),
             compute_subnets: if compute.is_empty() { vec![head_subnet.clone()] } else { compute },
@@ -201,10 +201,10 @@ impl Cluster {
             state_gib: aws.head.state_volume.size_gib,
             state_policy: aws.head.state_volume.deletion_policy,
             queues: aws.queues.iter().map(Queue::new).collect(),
-            storages: aws.storage.iter().flatten().filter_map(Storage::new).collect(),
+            storages: aws.storage.iter().filter_map(Storage::new).collect(),
             key_name: aws.ssh.as_ref().and_then(|ssh| ssh.key_name.clone()),
-            ssh_cidrs: aws.ssh.iter().flat_map(|ssh| ssh.allowed_cidrs.iter().flatten()).cloned().collect(),
-            tags: aws.tags.clone().unwrap_or_default(),
+            ssh_cidrs: aws.ssh.iter().flat_map(|ssh| ssh.allowed_cidrs.iter()).cloned().collect(),
+            tags: aws.tags.clone(),
         }
     }
 }
@@ -215,7 +215,7 @@ impl Queue {
             name: spec.name.clone(),
             types: spec.instance_types.clone(),
             nodes: node_names(&spec.name, spec.min_nodes),
-            efa: spec.network_interface == NetworkInterface::EFA,
+            efa: spec.network_interface == NetworkInterface::Efa,
             grouped: spec.placement == Some(Placement::Cluster),
         }
     }

@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use hpc_crds::HpcClusterStatus;
-use jiff::Timestamp;
+use hpc_crds::{ConditionType, HpcClusterStatus};
 use serde::Deserialize;
 
+use super::step::Step;
 use crate::cloud::{
     Failure, FileSystemId, GroupId, InstanceId, InstanceType, InterfaceId, Rule, SubnetId, Tags,
     VolumeId,
@@ -310,8 +310,29 @@ pub struct Outcome {
     pub token: Option<String>,
     /// The step in words.
     pub step: String,
+    /// The condition a failure shows on.
+    pub part: ConditionType,
     /// Ids it made, or the failure.
     pub result: Result<Vec<String>, Failure>,
-    /// When the answer came.
-    pub at: Timestamp,
+}
+
+impl Outcome {
+    /// What came of `step`.
+    pub fn of(step: &Step, result: Result<Vec<String>, Failure>) -> Self {
+        let token = match step {
+            Step::Create { token, .. } => Some(token.0.clone()),
+            Step::AddFinalizer
+            | Step::RemoveFinalizer
+            | Step::CreateGroup { .. }
+            | Step::Authorize { .. }
+            | Step::Revoke { .. }
+            | Step::CreatePlacementGroup { .. }
+            | Step::CreateDocument { .. }
+            | Step::AttachVolume { .. }
+            | Step::TagRetained { .. }
+            | Step::Terminate { .. }
+            | Step::Delete { .. } => None,
+        };
+        Self { token, step: step.to_string(), part: step.part(), result }
+    }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use hpc_crds::ConditionType;
 use serde::{Deserialize, Serialize};
 
 use crate::cloud::{
@@ -197,6 +198,30 @@ pub struct LaunchBody {
     pub user_data: String,
     /// Owner and user tags of instance, volumes and interfaces.
     pub tags: Tags,
+}
+
+impl Step {
+    /// The condition a failure of this step shows on.
+    pub fn part(&self) -> ConditionType {
+        match self {
+            Self::CreateGroup { .. }
+            | Self::Authorize { .. }
+            | Self::CreatePlacementGroup { .. }
+            | Self::CreateDocument { .. } => ConditionType::NetworkReady,
+            Self::Create { thing, .. } => match thing.split('/').next() {
+                Some("storage") => ConditionType::StorageReady,
+                Some("queue") => ConditionType::FleetsReady,
+                _ => ConditionType::HeadReady,
+            },
+            Self::AttachVolume { .. } => ConditionType::HeadReady,
+            Self::AddFinalizer
+            | Self::RemoveFinalizer
+            | Self::Revoke { .. }
+            | Self::TagRetained { .. }
+            | Self::Terminate { .. }
+            | Self::Delete { .. } => ConditionType::Ready,
+        }
+    }
 }
 
 impl Body {

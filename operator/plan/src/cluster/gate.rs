@@ -1,0 +1,139 @@
+//! What comes before everything: the finalizer, the right account, a complete observation, nobody
+//! else's resources under this name, and the pause switch.
+
+use hpc_crds::{ConditionStatus, ConditionType, Reason};
+
+use crate::cloud::{Failure, Kind};
+
+use super::desired::Goal;
+use super::part::{Part, Parts, Verdict, View};
+use super::step::Step;
+use super::wait::Wait;
+
+/// The whole plan when one of the gates is closed.
+pub(super) fn check(view: &View<'_>) -> Option<Parts> {
+    finalizer(view)
+        .or_else(|| account(view))
+        .or_else(|| reads(view))
+        .or_else(|| predecessor(view))
+        .or_else(|| paused(view))
+}
+
+fn finalizer(view: &View<'_>) -> Option<Parts> {
+    match (view.observed.object.finalizer, view.desired.goal) {
+        (true, _) => None,
+        (false, Goal::Absent) => Some(Parts::only(Part::new(deleting("Nothing is left to give back")))),
+        (false, Goal::Paused) => paused(view),
+        (false, Goal::Present) => {
+            Some(Parts::only(Part::step("The finalizer comes first", Step::AddFinalizer)))
+        }
+    }
+}
+
+/// The verdict while an object goes.
+pub(super) fn deleting(message: &str) -> Verdict {
+    Verdict::refused(Reason::Deleting, message)
+}
+
+fn account(view: &View<'_>) -> Option<Parts> {
+    let account = view.observed.account.as_ref()?;
+    match &view.observed.object.status.aws {
+        Some(known) if known.account_id == account.id => None,
+        Some(known) => {
+            let message = format!(
+                "The credentials are of account {}, the cluster stands in {}. Give the operator \
+                 credentials of account {}",
+                account.id, known.account_id, known.account_id
+            );
+            Some(stopped(Verdict::stalled(Reason::AccountChanged, message)))
+        }
+        None if view.desired.goal == Goal::Paused => None,
+        None => Some(Parts::only(Part::new(Verdict::creating("The account is noted first")))),
+    }
+}
+
+fn stopped(verdict: Verdict) -> Parts {
+    let because = verdict.message.clone();
+    Parts::only(Part { waits: vec![Wait::Human { because }], ..Part::new(verdict) })
+}
+
+/// Decisions need a complete observation; a failed read shows on its part and nothing else moves.
+fn reads(view: &View<'_>) -> Option<Parts> {
+    let failure = view.observed.failures.first()?;
+    let waits = view.observed.failures.iter().cloned().map(Wait::Read).collect();
+    let mut parts = match (view.desired.goal, part_of(failure)) {
+        (Goal::Present, Some(part)) => Parts::refused(vec![(part, failed(failure))]),
+        _ => Parts::only(Part::new(failed(failure))),
+    };
+    match &mut parts.whole {
+        Some(whole) => whole.waits = waits,
+        None => parts.network.waits = waits,
+    }
+    Some(parts)
+}
+
+/// The part that cannot be judged without this read; none when it is all of them.
+pub(super) fn part_of(failure: &Failure) -> Option<ConditionType> {
+    match (failure.service.as_str(), failure.operation.as_str()) {
+        ("fsx", _) => Some(ConditionType::StorageReady),
+        ("ssm", _) => Some(ConditionType::HeadReady),
+        ("ec2", "DescribeInstances" | "DescribeInstanceTypes" | "DescribeInstanceTypeOfferings") => {
+            Some(ConditionType::FleetsReady)
+        }
+        ("ec2", _) => Some(ConditionType::NetworkReady),
+        _ => None,
+    }
+}
+
+/// How a failed call shows: with AWS' code and what can be done.
+pub(super) fn failed(failure: &Failure) -> Verdict {
+    let call = format!("{}:{}", failure.service, failure.operation);
+    let said = format!("{call} answered {}: {}", failure.code, failure.message);
+    let (truth, reason) = match failure.kind {
+        Kind::Throttled => (ConditionStatus::Unknown, Reason::Throttled),
+        Kind::Denied => (ConditionStatus::False, Reason::PermissionDenied),
+        Kind::Credentials => (ConditionStatus::False, Reason::CredentialsInvalid),
+        Kind::Quota => (ConditionStatus::False, Reason::QuotaExceeded),
+        Kind::Capacity => (ConditionStatus::False, Reason::InsufficientCapacity),
+        Kind::NotOffered => (ConditionStatus::False, Reason::NotOffered),
+        Kind::Dependency => (ConditionStatus::False, Reason::DependencyMissing),
+        Kind::Invalid => (ConditionStatus::False, Reason::UnsupportedConfiguration),
+        Kind::NotFound
+        | Kind::Exists
+        | Kind::InUse
+        | Kind::TokenMismatch
+        | Kind::TokenSpent
+        | Kind::Unknown => (ConditionStatus::Unknown, Reason::CloudUnavailable),
+    };
+    Verdict::new(truth, reason, format!("{said}. {}", reason.way_out()))
+}
+
+fn predecessor(view: &View<'_>) -> Option<Parts> {
+    if view.desired.goal != Goal::Present {
+        return None;
+    }
+    let ignored = view.desired.ignore_predecessor.as_ref();
+    let strangers = view.observed.strangers.iter().filter(|stranger| {
+        !stranger.retained && stranger.uid != view.desired.owner.uid && Some(&stranger.uid) != ignored
+    });
+    let found: Vec<_> = strangers.collect();
+    let first = found.first()?;
+    let ids: Vec<_> = found.iter().take(5).map(|stranger| stranger.id.as_str()).collect();
+    let message = format!(
+        "{} resources of an earlier {} (uid {}) exist: {}. Delete them, or set the annotation \
+         hpcops.dev/ignore-predecessor: \"{}\"",
+        found.len(),
+        view.desired.owner.full_name(),
+        first.uid,
+        ids.join(" "),
+        first.uid
+    );
+    Some(stopped(Verdict::refused(Reason::PredecessorFound, message)))
+}
+
+fn paused(view: &View<'_>) -> Option<Parts> {
+    (view.desired.goal == Goal::Paused).then(|| {
+        let message = format!("Remove the annotation {} to go on", crate::names::PAUSED);
+        stopped(Verdict::new(ConditionStatus::Unknown, Reason::Paused, message))
+    })
+}

@@ -1,0 +1,218 @@
+//! How a thing with a token comes into being: propose, see it stored, act, see it, settle.
+//!
+//! The one place where the life of an intent is decided; heads, gangs, volumes, interfaces and file
+//! systems all go through it.
+
+use hpc_crds::{Intent, IntentState, Reason};
+
+use crate::cloud::Token;
+use crate::intents::{self, Cause, Payload, Proposal};
+
+use super::desired::MAX_ATTEMPTS;
+use super::part::{Part, Verdict, View};
+use super::status::MISMATCH;
+use super::step::{Body, Step};
+use super::wait::Wait;
+
+/// A thing that is wanted and not seen.
+pub(super) struct Making<'a> {
+    /// Its name among the intents.
+    pub thing: &'a str,
+    /// Highest attempt number seen on resources of it, gone ones included.
+    pub seen: i32,
+    /// Ways to make it, best first; at least one.
+    pub rungs: Vec<Payload>,
+    /// What absence means once it was seen whole.
+    pub absence: Absence,
+}
+
+/// What it means that a thing is not in the observation although it was seen whole before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Absence {
+    /// It ended: instances are still shown, as terminated, and their interfaces stay in use.
+    Ended,
+    /// Nothing yet: one empty answer proves nothing, and making another would double data.
+    Unproven,
+}
+
+impl Making<'_> {
+    /// What to do about it now. `body` is the whole request of one attempt.
+    pub fn pursue(&self, view: &View<'_>, body: impl Fn(&Payload, i32) -> Body) -> Part {
+        match view.intent(self.thing) {
+            None => self.propose(view, &Payload::default(), body),
+            Some(intent) if intent.version != intents::VERSION => newer(intent),
+            Some(intent) => match intent.state {
+                IntentState::Open => self.resume(view, intent, body),
+                IntentState::Acted => self.await_sight(view, intent),
+                IntentState::Settled if self.absence == Absence::Unproven => {
+                    self.lose_sight(view, intent)
+                }
+                IntentState::Settled => self.propose(view, &Payload::default(), body),
+                IntentState::Abandoned => self.retry(view, intent, body),
+            },
+        }
+    }
+
+    fn propose(
+        &self,
+        view: &View<'_>,
+        after: &Payload,
+        body: impl Fn(&Payload, i32) -> Body,
+    ) -> Part {
+        let stored = view.intent(self.thing).map_or(0, |intent| intent.attempt);
+        let attempt = 1 + stored.max(self.seen);
+        let Some(rung) = self.rungs.get(after.rung).or_else(|| self.rungs.first()) else {
+            return Part::pending();
+        };
+        let payload = Payload { rung: after.rung, round: after.round, ..rung.clone() };
+        let body_hash = intents::hash(&body(&payload, attempt));
+        let proposal =
+            Proposal { owner: &view.desired.owner, thing: self.thing, attempt, body_hash, payload };
+        let verdict = Verdict::creating(format!("{} is about to be created", self.thing));
+        Part::storing(proposal.open(view.now), verdict)
+    }
+
+    /// The token is stored: act on it, unless the request would be another one today.
+    fn resume(
+        &self,
+        view: &View<'_>,
+        intent: &Intent,
+        body: impl Fn(&Payload, i32) -> Body,
+    ) -> Part {
+        let body = body(&Payload::of(intent), intent.attempt);
+        let creating = format!("{} is being created", self.thing);
+        if intents::hash(&body) == intent.body_hash && intent.reason != MISMATCH {
+            let token = Token(intent.token.clone());
+            return Part::step(creating, Step::Create { token, thing: self.thing.to_owned(), body });
+        }
+        if view.since(intent) < view.desired.settings.lookup_window {
+            return Part::waiting(creating, Wait::LookUp { thing: self.thing.to_owned() });
+        }
+        give_up(view, intent, Cause::Superseded, "the request changed before it was answered")
+    }
+
+    /// It was there and is not shown now: from here the look-up window runs.
+    fn lose_sight(&self, view: &View<'_>, intent: &Intent) -> Part {
+        let verdict = Verdict::creating(format!("{} is not shown by AWS any more", self.thing));
+        Part::storing(intents::turn(intent, IntentState::Acted, view.now), verdict)
+    }
+
+    fn await_sight(&self, view: &View<'_>, intent: &Intent) -> Part {
+        if view.since(intent) < view.desired.settings.lookup_window {
+            let wait = Wait::Visible { thing: self.thing.to_owned() };
+            return Part::waiting(format!("{} is not visible yet", self.thing), wait);
+        }
+        let ids = intent.resource_ids.join(" ");
+        give_up(view, intent, Cause::Vanished, format!("{ids} never became visible"))
+    }
+
+    /// An attempt was given up: the next rung at once, or the first one again after a back-off.
+    fn retry(
+        &self,
+        view: &View<'_>,
+        intent: &Intent,
+        body: impl Fn(&Payload, i32) -> Body,
+    ) -> Part {
+        let failed = Payload::of(intent);
+        let (cause, detail) = Cause::read(intent);
+        let next = self.next(&failed, cause);
+        if is_over(&next, cause) {
+            return Part {
+                waits: vec![Wait::Human { because: intent.reason.clone() }],
+                ..Part::new(spent(self.thing, cause, detail))
+            };
+        }
+        let first = view.desired.settings.capacity_backoff;
+        let wait = if next.round > failed.round && has_backoff(cause) {
+            intents::backoff(first, failed.round, &view.desired.owner)
+        } else {
+            std::time::Duration::ZERO
+        };
+        let left = wait.saturating_sub(view.since(intent)).as_secs();
+        if left == 0 {
+            return self.propose(view, &next, body);
+        }
+        let because = cause.map_or_else(String::new, |cause| cause.to_string());
+        let message = format!("{}: {detail}; next try within {}s", self.thing, wait.as_secs());
+        Part {
+            waits: vec![Wait::Retry { thing: self.thing.to_owned(), seconds: left, because }],
+            ..Part::new(refusal(cause, message))
+        }
+    }
+
+    fn next(&self, failed: &Payload, cause: Option<Cause>) -> Payload {
+        let further = failed.rung + 1 < self.rungs.len();
+        if further && matches!(cause, Some(Cause::Capacity | Cause::NotOffered)) {
+            Payload { rung: failed.rung + 1, round: failed.round, ..Payload::default() }
+        } else {
+            Payload { rung: 0, round: failed.round + 1, ..Payload::default() }
+        }
+    }
+}
+
+/// The intent given up, and the part that says so. What it may have made is cleaned up by a pass
+/// that reads this.
+pub(super) fn give_up(
+    view: &View<'_>,
+    intent: &Intent,
+    cause: Cause,
+    detail: impl Into<String>,
+) -> Part {
+    let detail = detail.into();
+    let verdict = refusal(Some(cause), format!("{}: {detail}", intent.thing));
+    Part::storing(intents::abandon(intent, cause, detail, view.now), verdict)
+}
+
+/// The intent as settled, when it is not yet.
+pub(super) fn settle(view: &View<'_>, thing: &str) -> Option<Intent> {
+    let intent = view.intent(thing)?;
+    let ours = intent.version == intents::VERSION;
+    (ours && matches!(intent.state, IntentState::Open | IntentState::Acted))
+        .then(|| intents::turn(intent, IntentState::Settled, view.now))
+}
+
+/// A newer operator's intent: carried as it is, not acted on.
+fn newer(intent: &Intent) -> Part {
+    let (thing, version) = (intent.thing.clone(), intent.version);
+    let message = format!("{thing} has an intent of version {version}, written by a newer operator");
+    Part {
+        waits: vec![Wait::NewerIntent { thing, version }],
+        ..Part::new(Verdict::stalled(Reason::UnknownIntent, message))
+    }
+}
+
+/// Whether the next round would be one too many. Lack of capacity, quota and permission can end
+/// without us, so they are probed for ever, ever more slowly.
+fn is_over(next: &Payload, cause: Option<Cause>) -> bool {
+    next.round >= MAX_ATTEMPTS && reason_of(cause).1
+}
+
+fn has_backoff(cause: Option<Cause>) -> bool {
+    !matches!(cause, Some(Cause::Spent | Cause::Superseded | Cause::Deleting))
+}
+
+fn spent(thing: &str, cause: Option<Cause>, detail: &str) -> Verdict {
+    let message = format!("{thing}: {detail}; given up after {MAX_ATTEMPTS} attempts");
+    Verdict::stalled(reason_of(cause).0, message)
+}
+
+fn refusal(cause: Option<Cause>, message: String) -> Verdict {
+    Verdict::refused(reason_of(cause).0, message)
+}
+
+/// The reason a cause shows as, and whether attempts that end so are counted and bounded.
+const fn reason_of(cause: Option<Cause>) -> (Reason, bool) {
+    match cause {
+        Some(Cause::Capacity | Cause::Partial) => (Reason::InsufficientCapacity, false),
+        Some(Cause::Quota) => (Reason::QuotaExceeded, false),
+        Some(Cause::Denied) => (Reason::PermissionDenied, false),
+        Some(Cause::NotOffered) => (Reason::NotOffered, false),
+        Some(Cause::Invalid) => (Reason::UnsupportedConfiguration, true),
+        Some(Cause::Dependency) => (Reason::DependencyMissing, false),
+        Some(Cause::BootTimeout) => (Reason::BootTimeout, true),
+        Some(Cause::BootFailed) => (Reason::BootFailed, true),
+        Some(Cause::Failed) => (Reason::FileSystemFailed, true),
+        Some(Cause::Vanished) => (Reason::LostInstances, true),
+        Some(Cause::Spent | Cause::Superseded | Cause::Deleting) | None => (Reason::Creating, false),
+    }
+}

@@ -1,0 +1,202 @@
+//! What can be known before anything is made: types, zones, images, limits. Refusing here costs
+//! nothing; refusing later leaves things behind.
+
+use hpc_crds::{ConditionType, Reason};
+
+use crate::cloud::{InstanceType, SubnetId};
+
+use super::desired::Queue;
+use super::part::{Verdict, View};
+
+type Fault = (ConditionType, Verdict);
+
+/// All faults of the spec against the cloud; empty when the cluster can be built.
+pub(super) fn faults(view: &View<'_>) -> Vec<Fault> {
+    let mut faults = subnets(view);
+    if faults.is_empty() {
+        faults.extend(head(view));
+        faults.extend(view.desired.cluster.queues.iter().filter_map(|queue| of_queue(view, queue)));
+    }
+    faults
+}
+
+fn fault(part: ConditionType, reason: Reason, message: String) -> Fault {
+    (part, Verdict::refused(reason, message))
+}
+
+fn subnets(view: &View<'_>) -> Vec<Fault> {
+    let cluster = &view.desired.cluster;
+    let named = std::iter::once((&cluster.head_subnet, "headSubnetId"))
+        .chain(cluster.compute_subnets.iter().map(|id| (id, "computeSubnetIds")));
+    let missing = named.filter(|(id, _)| view.subnet(id).is_none());
+    let faults = missing.map(|(id, field)| {
+        let message = format!(
+            "spec.aws.network.{field}: subnet '{id}' does not exist in {}. Name a subnet of this \
+             account and region",
+            cluster.region
+        );
+        fault(ConditionType::NetworkReady, Reason::DependencyMissing, message)
+    });
+    faults.take(1).collect()
+}
+
+fn head(view: &View<'_>) -> Option<Fault> {
+    let name = &view.desired.cluster.head_type;
+    let part = ConditionType::HeadReady;
+    let Some(kind) = view.observed.types.get(name) else {
+        return Some(fault(part, Reason::NotOffered, unknown_type("spec.aws.head.instanceType", name)));
+    };
+    let Some(image) = &view.observed.image else {
+        let message = format!(
+            "spec.aws.image: no image was found for {}. Set spec.aws.image.id to an image of that family",
+            view.desired.cluster.image_family
+        );
+        return Some(fault(part, Reason::DependencyMissing, message));
+    };
+    if image.architecture != kind.architecture {
+        let message = format!(
+            "spec.aws.head.instanceType: '{name}' is {}, but image {} is {}. Choose a type of the \
+             image's architecture",
+            kind.architecture, image.id, image.architecture
+        );
+        return Some(fault(part, Reason::UnsupportedConfiguration, message));
+    }
+    let subnet = view.subnet(&view.desired.cluster.head_subnet)?;
+    (!offered(view, name, &subnet.zone)).then(|| {
+        let message = not_offered("spec.aws.head.instanceType", name, &subnet.zone);
+        fault(part, Reason::NotOffered, message)
+    })
+}
+
+fn of_queue(view: &View<'_>, queue: &Queue) -> Option<Fault> {
+    let part = ConditionType::FleetsReady;
+    let field = format!("spec.aws.queues[{}].instanceTypes", queue.name);
+    let mut kinds = vec![];
+    for name in &queue.types {
+        match view.observed.types.get(name) {
+            None => return Some(fault(part, Reason::NotOffered, unknown_type(&field, name))),
+            Some(kind) => kinds.push(kind),
+        }
+    }
+    let unsupported = kinds.iter().find_map(|kind| unfit(view, queue, kind, &field));
+    if let Some(message) = unsupported.or_else(|| unequal(&kinds, &field)) {
+        return Some(fault(part, Reason::UnsupportedConfiguration, message));
+    }
+    let nowhere = queue.types.iter().all(|name| places(view, name).is_empty());
+    (nowhere && !queue.nodes.is_empty()).then(|| {
+        let zones: Vec<_> = zones(view).collect();
+        let message = not_offered(&field, &queue.types.join("' or '"), &zones.join(", "));
+        fault(part, Reason::NotOffered, message)
+    })
+}
+
+fn unfit(view: &View<'_>, queue: &Queue, kind: &InstanceType, field: &str) -> Option<String> {
+    let name = &kind.name;
+    if queue.efa && kind.max_efa == 0 {
+        return Some(format!(
+            "{field}: '{name}' has no EFA. Set networkInterface to ENA or choose a type with EFA, \
+             such as c5n.18xlarge"
+        ));
+    }
+    if queue.grouped && !kind.cluster_placement {
+        return Some(format!(
+            "{field}: '{name}' cannot be in a cluster placement group. Set placement to None or \
+             choose another type"
+        ));
+    }
+    let image = view.observed.image.as_ref()?;
+    (image.architecture != kind.architecture).then(|| {
+        format!(
+            "{field}: '{name}' is {}, but image {} is {}. Choose a type of the image's architecture",
+            kind.architecture, image.id, image.architecture
+        )
+    })
+}
+
+/// The scheduler knows one kind of node per queue, so fall-backs must be equal in what it counts.
+fn unequal(kinds: &[&InstanceType], field: &str) -> Option<String> {
+    let (first, second) = (kinds.first()?, kinds.get(1)?);
+    let numbers = |kind: &InstanceType| (kind.cores, kind.vcpus, kind.memory_mib, kind.max_efa);
+    (numbers(first) != numbers(second)).then(|| {
+        let words = |kind: &InstanceType| {
+            format!(
+                "'{}' has {} cores, {} vCPUs, {} MiB and {} EFA",
+                kind.name, kind.cores, kind.vcpus, kind.memory_mib, kind.max_efa
+            )
+        };
+        format!(
+            "{field}: {}, but {}. Types of one queue must be equal in these; put the second into a \
+             queue of its own",
+            words(first),
+            words(second)
+        )
+    })
+}
+
+fn unknown_type(field: &str, name: &str) -> String {
+    format!("{field}: AWS knows no instance type '{name}' in this region. Check the spelling or choose another")
+}
+
+fn not_offered(field: &str, name: &str, zone: &str) -> String {
+    format!("{field}: '{name}' is not offered in {zone}. Choose another type or a subnet in a zone that offers it")
+}
+
+fn zones<'a>(view: &View<'a>) -> impl Iterator<Item = &'a str> {
+    let subnets = view.desired.cluster.compute_subnets.iter();
+    let view = *view;
+    subnets.filter_map(move |id| view.subnet(id)).map(|subnet| subnet.zone.as_str())
+}
+
+fn offered(view: &View<'_>, name: &str, zone: &str) -> bool {
+    view.observed.offered.iter().any(|(kind, place)| kind == name && place == zone)
+}
+
+/// Subnets of the queues whose zone offers the type, in the order of the spec.
+pub(super) fn places<'a>(view: &View<'a>, name: &str) -> Vec<(&'a SubnetId, &'a str)> {
+    let subnets = view.desired.cluster.compute_subnets.iter();
+    let found = subnets.filter_map(|id| view.subnet(id)).map(|subnet| (&subnet.id, subnet.zone.as_str()));
+    found.filter(|(_, zone)| offered(view, name, zone)).collect()
+}
+
+/// The verdict when `count` more instances of the dearest of `types` pass a limit of the operator.
+pub(super) fn over_limit(view: &View<'_>, types: &[String], count: i64) -> Option<Verdict> {
+    let (settings, observed) = (&view.desired.settings, view.observed);
+    let total = observed.installation_instances + count;
+    if total > settings.max_instances {
+        return Some(Verdict::refused(
+            Reason::LimitExceeded,
+            format!(
+                "{count} more instances would make {total}, over --max-instances {}. Ask for fewer \
+                 nodes or have the administrator raise the flag",
+                settings.max_instances
+            ),
+        ));
+    }
+    let price = types.iter().map(|name| observed.prices.get(name).copied());
+    let Some(price) = price.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max()) else {
+        return Some(Verdict::refused(
+            Reason::LimitExceeded,
+            format!(
+                "the price of '{}' is not known, so --max-hourly-cost cannot be kept. Choose a type \
+                 of the price list",
+                types.join("' or '")
+            ),
+        ));
+    };
+    let cost = observed.installation_hourly_cost.saturating_add(price.saturating_mul(count));
+    (cost > settings.max_hourly_cost).then(|| {
+        Verdict::refused(
+            Reason::LimitExceeded,
+            format!(
+                "{count} more instances would cost {} USD per hour in all, over --max-hourly-cost {}. \
+                 Ask for fewer nodes or have the administrator raise the flag",
+                dollars(cost),
+                dollars(settings.max_hourly_cost)
+            ),
+        )
+    })
+}
+
+fn dollars(micro: i64) -> String {
+    format!("{}.{:02}", micro / 1_000_000, micro % 1_000_000 / 10_000)
+}
