@@ -1,0 +1,124 @@
+//! Numbers as programs print them: decimal point or comma, Fortran exponents, nan and inf.
+
+/// A number as printed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Printed {
+    /// Finite.
+    Number {
+        /// Its value.
+        value: f64,
+        /// Digits after the decimal mark.
+        decimals: usize,
+        /// Whether the decimal mark is a comma; `None` without a mark.
+        comma: Option<bool>,
+    },
+    /// `nan`, `inf`, `-nan`, `infinity`, `****`: printed where a number belongs, but none.
+    NotNumeric,
+}
+
+/// Reads a whole token; `None` if it is not something a program prints for a number. Thousands marks are not accepted:
+/// `1,234.5` has no single meaning.
+pub(crate) fn printed(token: &str) -> Option<Printed> {
+    let unsigned = token.strip_prefix(['+', '-']).unwrap_or(token);
+    if is_not_numeric(unsigned) {
+        return Some(Printed::NotNumeric);
+    }
+    let (mantissa, exponent) = split_exponent(unsigned);
+    let comma = match (mantissa.matches('.').count(), mantissa.matches(',').count()) {
+        (0, 0) => None,
+        (1, 0) => Some(false),
+        (0, 1) => Some(true),
+        _ => return None,
+    };
+    let decimals = mantissa
+        .split_once(['.', ','])
+        .map_or(0, |(_, after)| after.len());
+    let digits = mantissa.bytes().filter(u8::is_ascii_digit).count();
+    if digits == 0 || digits + usize::from(comma.is_some()) != mantissa.len() {
+        return None;
+    }
+    let sign = if token.starts_with('-') { "-" } else { "" };
+    let text = format!("{sign}{}e{}", mantissa.replace(',', "."), exponent?);
+    let value: f64 = text.parse().ok()?;
+    let number = Printed::Number {
+        value,
+        decimals,
+        comma,
+    };
+    Some(if value.is_finite() {
+        number
+    } else {
+        Printed::NotNumeric
+    })
+}
+
+/// A finite number with a decimal point, or `None`.
+pub(crate) fn finite(token: &str) -> Option<f64> {
+    match printed(token)? {
+        Printed::Number { value, comma, .. } if comma != Some(true) => Some(value),
+        Printed::Number { .. } | Printed::NotNumeric => None,
+    }
+}
+
+fn is_not_numeric(unsigned: &str) -> bool {
+    let lower = unsigned.to_ascii_lowercase();
+    matches!(
+        lower.as_str(),
+        "nan" | "inf" | "infinity" | "nan(ind)" | "nanq" | "nans"
+    ) || lower.starts_with("nan(")
+        || (lower.len() >= 2 && lower.bytes().all(|b| b == b'*'))
+}
+
+/// Splits off an exponent: `e`, `E`, and Fortran's `d`, `D` or a bare sign (`1.0+100`). `None` if the exponent is broken.
+fn split_exponent(unsigned: &str) -> (&str, Option<&str>) {
+    let mark = unsigned.find(['e', 'E', 'd', 'D', '+', '-']);
+    let Some((mantissa, rest)) = mark.and_then(|at| unsigned.split_at_checked(at)) else {
+        return (unsigned, Some("0"));
+    };
+    let exponent = rest.strip_prefix(['e', 'E', 'd', 'D']).unwrap_or(rest);
+    let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    let sound =
+        !digits.is_empty() && digits.len() <= 4 && digits.bytes().all(|b| b.is_ascii_digit());
+    (mantissa, sound.then_some(exponent))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_a_number_only_if_all_of_it_is() {
+        let number = |value, decimals, comma| {
+            Some(Printed::Number {
+                value,
+                decimals,
+                comma,
+            })
+        };
+        for (token, expected) in [
+            ("14.10", number(14.1, 2, Some(false))),
+            ("14,10", number(14.1, 2, Some(true))),
+            ("42", number(42.0, 0, None)),
+            ("-1.5E+03", number(-1500.0, 1, Some(false))),
+            ("1.5D-3", number(0.0015, 1, Some(false))),
+            ("1.0+2", number(100.0, 1, Some(false))),
+            ("nan", Some(Printed::NotNumeric)),
+            ("-NaN", Some(Printed::NotNumeric)),
+            ("inf", Some(Printed::NotNumeric)),
+            ("1e999", Some(Printed::NotNumeric)),
+            ("****", Some(Printed::NotNumeric)),
+            ("1,234.5", None),
+            ("1.2.3", None),
+            ("", None),
+            (".", None),
+            ("-", None),
+            ("e5", None),
+            ("5e", None),
+            ("5 ", None),
+            ("0x10", None),
+            ("14.1us", None),
+        ] {
+            assert_eq!(printed(token), expected, "{token:?}");
+        }
+    }
+}

@@ -1,0 +1,16 @@
+//! OSU micro-benchmarks: how they are started, and their tables.
+//!
+//! `run.sh` runs on the first compute node; [`Launch`] gives it its environment; the reader takes what it prints.
+
+mod attempts;
+mod attributes;
+mod columns;
+mod launch;
+mod parse;
+mod primary;
+mod table;
+mod titles;
+
+pub use launch::{Benchmark, Fabric, Launch, LaunchError, RUN};
+pub(crate) use parse::Reader;
+pub use primary::primary;

@@ -1,0 +1,111 @@
+//! Marks that launchers put before each line of a rank: Open MPI's `--tag-output`, Hydra's `-l`, srun's `-l`.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use crate::line::pattern;
+
+static TAG: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(r"^(?:[^\[\]]{0,40})?\[[^\[\]]{0,60}?(\d+)\]<(stdout|stderr|stddiag)>: ?")
+});
+static HYDRA: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\[(\d+)\] "));
+static SRUN: LazyLock<Regex> = LazyLock::new(|| pattern(r"^ *(\d+): "));
+
+/// Whose line it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark<'a> {
+    kind: Kind,
+    rank: &'a str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Tag,
+    TagOfErrors,
+    Hydra,
+    Srun,
+}
+
+/// A mark that outlives its line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    kind: Kind,
+    rank: String,
+}
+
+/// Splits a line into its mark and what the rank wrote.
+pub(crate) fn split(line: &str) -> (Option<Mark<'_>>, &str) {
+    for (kind, pattern) in [
+        (Kind::Tag, &TAG),
+        (Kind::Hydra, &HYDRA),
+        (Kind::Srun, &SRUN),
+    ] {
+        let Some(found) = pattern.captures(line) else {
+            continue;
+        };
+        let (Some(all), Some(rank)) = (found.get(0), found.get(1)) else {
+            continue;
+        };
+        let errors = found
+            .get(2)
+            .is_some_and(|stream| stream.as_str() != "stdout");
+        let kind = if errors { Kind::TagOfErrors } else { kind };
+        return (
+            Some(Mark {
+                kind,
+                rank: rank.as_str(),
+            }),
+            line.get(all.end()..).unwrap_or(""),
+        );
+    }
+    (None, line)
+}
+
+impl Mark<'_> {
+    pub(crate) fn owner(self) -> Owner {
+        Owner {
+            kind: self.kind,
+            rank: self.rank.to_owned(),
+        }
+    }
+}
+
+/// What the owner wrote in this line: the rest after its own mark, the whole line where there are no marks,
+/// `None` if the line is another's.
+pub(crate) fn of<'a>(owner: Option<&Owner>, line: &'a str) -> Option<&'a str> {
+    let Some(owner) = owner else {
+        return Some(line);
+    };
+    let (mark, rest) = split(line);
+    mark.is_some_and(|mark| mark.kind == owner.kind && mark.rank == owner.rank)
+        .then_some(rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_belongs_to_the_rank_in_its_mark() {
+        for (line, rank, rest) in [
+            ("[1,0]<stdout>:# OSU", Some("0"), "# OSU"),
+            ("[1,0]<stdout>: # OSU", Some("0"), "# OSU"),
+            ("[prterun-n1-33@1,12]<stdout>: x", Some("12"), "x"),
+            ("Mon Jun 10 07:00:00 2024[1,3]<stdout>:x", Some("3"), "x"),
+            ("[0] x", Some("0"), "x"),
+            ("0: x", Some("0"), "x"),
+            (" 7: x", Some("7"), "x"),
+            ("[n1:123] x", None, "[n1:123] x"),
+            ("8  1.0", None, "8  1.0"),
+        ] {
+            let (mark, got) = split(line);
+            assert_eq!((mark.map(|m| m.rank), got), (rank, rest), "{line}");
+        }
+        let owner = split("[1,0]<stdout>:x").0.unwrap().owner();
+        assert_eq!(of(Some(&owner), "[1,0]<stdout>:4 5"), Some("4 5"));
+        for other in ["[1,1]<stdout>:4 5", "[1,0]<stderr>:4 5", "4 5"] {
+            assert_eq!(of(Some(&owner), other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! A log read piece by piece, in memory that does not grow with it.
+
+use crate::app::{Application, Reader};
+use crate::evidence::Scanner;
+use crate::expect::Expectation;
+use crate::failure::ParseError;
+use crate::line::{Line, Sink, Splitter};
+use crate::parsed::Parsed;
+
+/// One log on its way in.
+#[derive(Debug)]
+pub struct Stream {
+    splitter: Splitter,
+    inner: Inner,
+}
+
+#[derive(Debug)]
+struct Inner {
+    scanner: Scanner,
+    reader: Reader,
+}
+
+impl Stream {
+    /// Begins a log of an application.
+    pub fn new(application: &Application, expected: &Expectation) -> Self {
+        let inner = Inner {
+            scanner: Scanner::default(),
+            reader: application.reader(expected),
+        };
+        Self {
+            splitter: Splitter::default(),
+            inner,
+        }
+    }
+
+    /// Takes the next bytes, cut anywhere.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.splitter.feed(bytes, &mut self.inner);
+    }
+
+    /// Ends the log.
+    pub fn finish(mut self) -> Result<Parsed, ParseError> {
+        let lines = self.splitter.finish(&mut self.inner);
+        let Inner { scanner, reader } = self.inner;
+        let evidence = scanner.evidence;
+        match reader.finish(lines, &evidence) {
+            Ok(parsed) => Ok(Parsed { evidence, ..parsed }),
+            Err(error) => Err(ParseError {
+                evidence: Box::new(evidence),
+                ..error
+            }),
+        }
+    }
+}
+
+impl Sink for Inner {
+    fn line(&mut self, line: Line<'_>) {
+        self.scanner.line(line.number, line.text);
+        self.reader.line(line);
+    }
+}
