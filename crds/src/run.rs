@@ -170,7 +170,7 @@ pub struct MatrixSpec {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RepeatsSpec {
-    /// count is the number of attempts of each cell, 1 to 100. Default: 3.
+    /// count is the number of attempts of each cell, 1 to 64. Default: 3.
     #[serde(default = "RepeatsSpec::default_count")]
     #[schemars(range(min = -1_000_000, max = 1_000_000))]
     pub count: i32,

@@ -11,7 +11,6 @@ use strum::Display;
 
 use crate::cluster::not_observed;
 use crate::condition::Condition;
-use crate::intent::Intent;
 use crate::run::OsuBenchmark;
 use crate::types::Time;
 
@@ -52,16 +51,12 @@ pub struct BenchmarkRunStatus {
     #[schemars(length(max = 64), extend(
         "x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub cells: Vec<CellStatus>,
-    /// resultsRefs are the immutable ConfigMaps of the run's namespace that hold the full numbers.
+    /// resultsRefs are the immutable ConfigMaps of the run's namespace that hold the full numbers,
+    /// one for each attempt that ended.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), extend(
+    #[schemars(length(max = 256), extend(
         "x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub results_refs: Vec<ResultsRef>,
-    /// intents are the submissions under way, stored before they are sent. For the operator.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), extend(
-        "x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["token"]))]
-    pub intents: Vec<Intent>,
 }
 
 impl Default for BenchmarkRunStatus {
@@ -76,7 +71,6 @@ impl Default for BenchmarkRunStatus {
             attempts: Vec::new(),
             cells: Vec::new(),
             results_refs: Vec::new(),
-            intents: Vec::new(),
         }
     }
 }
@@ -145,6 +139,10 @@ pub struct AttemptStatus {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 256))]
     pub message: String,
+    /// value is the attempt's number, a decimal in the unit of its cell. Empty without a valid one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 32))]
+    pub value: String,
     /// startedAt is when the job started, by the node's clock, in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,

@@ -63,7 +63,8 @@ impl Owner {
     #[must_use]
     pub fn tags(&self, role: &str, user: &Tags) -> Tags {
         let mut tags = user.clone();
-        tags.entry("Name".to_owned()).or_insert_with(|| format!("{}-{role}", self.name));
+        tags.entry("Name".to_owned())
+            .or_insert_with(|| format!("{}-{role}", self.name));
         for (key, value) in [
             (INSTALLATION, self.installation.clone()),
             (CLUSTER_UID, self.uid.clone()),
@@ -108,14 +109,30 @@ pub fn node_names(queue: &str, count: i32) -> Vec<String> {
 
 /// The first 40 hex characters of a SHA-256 over length-prefixed parts.
 pub fn digest(parts: &[&str]) -> String {
+    let mut hex = hex(parts);
+    hex.truncate(40);
+    hex
+}
+
+fn hex(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
-    let mut hex: String = hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-    hex.truncate(40);
-    hex
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// SHA-256 over the sorted keys and values of a ConfigMap's data, hexadecimal.
+pub fn sha256(data: &std::collections::BTreeMap<String, String>) -> String {
+    let parts: Vec<&str> = data
+        .iter()
+        .flat_map(|(key, value)| [key.as_str(), value])
+        .collect();
+    hex(&parts)
 }
 
 #[cfg(test)]
@@ -140,7 +157,11 @@ mod tests {
             owner().token("state", "us-east-1a", 1),
             owner().token("head", "us-east-1b", 1),
             owner().token("head", "us-east-1a", 2),
-            Owner { uid: "8".into(), ..owner() }.token("head", "us-east-1a", 1),
+            Owner {
+                uid: "8".into(),
+                ..owner()
+            }
+            .token("head", "us-east-1a", 1),
         ] {
             assert_ne!(base, other);
         }
@@ -153,7 +174,10 @@ mod tests {
 
     #[test]
     fn the_users_tags_never_override_ours_except_name() {
-        let user = Tags::from([(ROLE.to_owned(), "x".to_owned()), ("Name".to_owned(), "f1".to_owned())]);
+        let user = Tags::from([
+            (ROLE.to_owned(), "x".to_owned()),
+            ("Name".to_owned(), "f1".to_owned()),
+        ]);
         let tags = owner().tags(HEAD, &user);
         assert_eq!(tags.get(ROLE).map(String::as_str), Some(HEAD));
         assert_eq!(tags.get("Name").map(String::as_str), Some("f1"));

@@ -1,0 +1,223 @@
+//! From an output to a judgement: parsed completely, held against what was asked, or refused with
+//! the reason. The judgement carries the ConfigMap that will prove it.
+
+use std::collections::BTreeMap;
+
+use hpc_bench::osu::primary;
+use hpc_bench::{Application, Bounds, Cell, Metric, Parsed, Table, Verdict, judge, parse, text};
+use hpc_crds::{AttemptState, AttemptStatus, Reason};
+use serde_json::{Value, json};
+
+use super::View;
+use super::attempts::Attempt;
+use super::observed::{Phase, Poll};
+use super::step::Results;
+
+/// Lines of a log that are kept when its attempt gave no number.
+const TAIL_LINES: usize = 50;
+/// Bytes of those lines at most; a ConfigMap holds one MiB.
+const TAIL_BYTES: usize = 65_536;
+/// Physics: no fabric of today is faster (3,200 Gbit/s), none nearer (0.3 us between hosts).
+const BOUNDS: Bounds = Bounds {
+    max_mb_per_s: Some(400_000.0),
+    min_latency_us: Some(0.3),
+};
+
+/// What an ended attempt is worth.
+pub(super) struct Judgement {
+    state: AttemptState,
+    reason: String,
+    message: String,
+    value: String,
+    /// Proof of it, to be stored before the status says so.
+    pub results: Results,
+}
+
+impl Judgement {
+    /// Writes it into the attempt's status.
+    pub fn conclude(&self, status: &mut AttemptStatus) {
+        status.state = self.state;
+        status.reason.clone_from(&self.reason);
+        status.message.clone_from(&self.message);
+        status.value.clone_from(&self.value);
+    }
+}
+
+/// Judges the whole output of an ended attempt.
+pub(super) fn evaluate(
+    view: &View<'_>,
+    attempt: &Attempt,
+    poll: &Poll,
+    output: &[u8],
+) -> Option<Judgement> {
+    let launch = attempt.launch(view)?;
+    let expected = launch.expectation(BOUNDS).ok()?;
+    let parsed = parse(&Application::Osu, output, &expected);
+    let (state, reason, message) = match (
+        poll.phase,
+        poll.exit.as_ref().map(|exit| exit.code),
+        &parsed,
+    ) {
+        (Phase::Lost, ..) => failed(
+            Reason::JobLost,
+            "the scheduler lost the job before it wrote its exit file",
+        ),
+        (_, Some(0), Ok(parsed)) => verdict(judge(parsed, &expected)),
+        (_, Some(0), Err(error)) => failed(Reason::IncompleteLog, &error.to_string()),
+        (_, code, _) => {
+            let code = code.map_or_else(|| "no".to_owned(), |code| code.to_string());
+            failed(
+                Reason::ExitCode,
+                &format!("the job ended with exit code {code}"),
+            )
+        }
+    };
+    let parsed = parsed.ok();
+    let table = parsed
+        .as_ref()
+        .and_then(|parsed| parsed.table(launch.benchmark.program()));
+    let metric = table
+        .and_then(primary)
+        .filter(|_| state == AttemptState::Succeeded);
+    let value = metric
+        .as_ref()
+        .and_then(|metric| text::decimal(metric.value))
+        .unwrap_or_default();
+    let mut record = provenance(view, attempt, poll);
+    record["state"] = json!(state.to_string());
+    record["reason"] = json!(reason);
+    record["message"] = json!(message);
+    record["metric"] = metric.as_ref().map_or(Value::Null, of_metric);
+    record["table"] = table
+        .filter(|_| state == AttemptState::Succeeded)
+        .map_or(Value::Null, of_table);
+    record["evidence"] = parsed.as_ref().map_or(Value::Null, of_evidence);
+    let tail = (state != AttemptState::Succeeded).then(|| tail(output));
+    let results = results(view, attempt, &record, tail);
+    Some(Judgement {
+        state,
+        reason,
+        message: cut(&message),
+        value,
+        results,
+    })
+}
+
+fn failed(reason: Reason, message: &str) -> (AttemptState, String, String) {
+    (AttemptState::Failed, reason.to_string(), message.to_owned())
+}
+
+fn verdict(verdict: Verdict) -> (AttemptState, String, String) {
+    match verdict {
+        Verdict::Valid | Verdict::NotApplicable => {
+            (AttemptState::Succeeded, String::new(), String::new())
+        }
+        Verdict::Invalid { reason, message } => {
+            (AttemptState::Invalid, reason.to_string(), message)
+        }
+    }
+}
+
+/// Messages in status are bounded at 256 bytes.
+fn cut(message: &str) -> String {
+    let end = (0..=message.len().min(256))
+        .rev()
+        .find(|&at| message.is_char_boundary(at));
+    message
+        .get(..end.unwrap_or_default())
+        .unwrap_or_default()
+        .to_owned()
+}
+
+fn provenance(view: &View<'_>, attempt: &Attempt, poll: &Poll) -> Value {
+    let cluster = view.observed.cluster.clone().unwrap_or_default();
+    let exit = poll.exit.clone().unwrap_or_default();
+    json!({
+        "run": view.desired.owner.full_name(),
+        "runUid": view.desired.owner.uid,
+        "attempt": attempt.id,
+        "cell": attempt.cell.name,
+        "repeat": attempt.repeat,
+        "nodes": attempt.cell.nodes,
+        "benchmark": attempt.cell.benchmark.to_string(),
+        "jobId": poll.job_id,
+        "exitCode": poll.exit.as_ref().map(|exit| exit.code),
+        "startedAt": exit.started_at,
+        "finishedAt": exit.finished_at,
+        "hosts": exit.hosts,
+        "clusterUid": cluster.uid,
+        "imageId": cluster.image_id,
+        "parser": env!("CARGO_PKG_VERSION"),
+        "simulated": !view.desired.settings.simulated_fabric.is_empty(),
+    })
+}
+
+fn of_metric(metric: &Metric) -> Value {
+    json!({
+        "name": metric.name,
+        "value": text::decimal(metric.value),
+        "unit": metric.unit,
+        "labels": metric.labels,
+    })
+}
+
+/// Numbers as decimal strings, so that what the program printed is what is read.
+fn of_table(table: &Table) -> Value {
+    let columns: Vec<_> = table
+        .columns
+        .iter()
+        .map(|column| json!({"name": column.name, "unit": column.unit}))
+        .collect();
+    let rows: Vec<_> = table
+        .rows
+        .iter()
+        .map(|row| {
+            let cells: Vec<_> = row.cells.iter().map(|cell| of_cell(*cell)).collect();
+            json!({"size": row.size, "values": cells})
+        })
+        .collect();
+    json!({"title": table.title, "version": table.version, "columns": columns, "rows": rows})
+}
+
+fn of_cell(cell: Cell) -> Option<String> {
+    cell.number().and_then(text::decimal)
+}
+
+fn of_evidence(parsed: &Parsed) -> Value {
+    let evidence = &parsed.evidence;
+    json!({
+        "mpi": evidence.mpi,
+        "libfabric": evidence.libfabric,
+        "providers": evidence.providers.keys().collect::<Vec<_>>(),
+        "ranksPerHost": evidence.hosts(),
+    })
+}
+
+/// The last lines of an output, as text, bounded in lines and bytes.
+fn tail(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
+    let lines: Vec<_> = text.lines().collect();
+    let last = lines
+        .get(lines.len().saturating_sub(TAIL_LINES)..)
+        .unwrap_or_default()
+        .join("\n");
+    let start = last.len().saturating_sub(TAIL_BYTES);
+    let start = (start..=last.len())
+        .find(|&at| last.is_char_boundary(at))
+        .unwrap_or_default();
+    last.get(start..).unwrap_or_default().to_owned()
+}
+
+fn results(view: &View<'_>, attempt: &Attempt, record: &Value, tail: Option<String>) -> Results {
+    let mut data = BTreeMap::from([("attempt.json".to_owned(), format!("{record:#}\n"))]);
+    data.extend(tail.map(|tail| ("log-tail.txt".to_owned(), tail)));
+    let sha256 = crate::names::sha256(&data);
+    let short = sha256.get(..12).unwrap_or_default();
+    let name = format!("{}-{short}", view.desired.owner.name);
+    Results {
+        name,
+        sha256,
+        attempt: attempt.id.clone(),
+        data,
+    }
+}
