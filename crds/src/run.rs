@@ -79,11 +79,11 @@ pub struct OsuSpec {
     #[serde(default = "OsuSpec::default_benchmarks")]
     #[schemars(length(min = 1, max = 2), extend("x-kubernetes-list-type" = "set"))]
     pub benchmarks: Vec<OsuBenchmark>,
-    /// programPath is the folder on the cluster's nodes that holds the programs. Absolute. Default:
-    /// the folder where the cluster's image keeps them. Example: /fsx/osu.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// programPath is the folder on the cluster's nodes that holds the programs (`osu_latency`,
+    /// `osu_bw`, or their mpi4py ports `osu_latency.py`, `osu_bw.py`). Required, absolute. Example:
+    /// /fsx/osu.
     #[schemars(length(max = 256))]
-    pub program_path: Option<String>,
+    pub program_path: String,
     /// arguments are passed to every program, one item each, at most 16. Default: none. Example:
     /// ["-m", "1:4194304"].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -101,7 +101,7 @@ impl Default for OsuSpec {
     fn default() -> Self {
         Self {
             benchmarks: Self::default_benchmarks(),
-            program_path: None,
+            program_path: String::new(),
             arguments: Vec::new(),
         }
     }

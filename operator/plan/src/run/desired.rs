@@ -5,9 +5,6 @@ use hpc_crds::{BenchmarkRun, OsuBenchmark, OsuSpec};
 
 use crate::names::{Owner, digest};
 
-/// Folder of the programs when the spec names none.
-const DEFAULT_PROGRAM_PATH: &str = "/opt/osu";
-
 /// Switches of the installation that concern runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Settings {

@@ -1,9 +1,9 @@
 //! From an output to a judgement: parsed completely, held against what was asked, or refused with
-//! the reason. The judgement carries the ConfigMap that will prove it.
+//! the reason. The judgement carries the `ConfigMap` that will prove it.
 
 use std::collections::BTreeMap;
 
-use hpc_bench::osu::primary;
+use hpc_bench::osu::{Launch, primary};
 use hpc_bench::{Application, Bounds, Cell, Metric, Parsed, Table, Verdict, judge, parse, text};
 use hpc_crds::{AttemptState, AttemptStatus, Reason};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ use super::step::Results;
 
 /// Lines of a log that are kept when its attempt gave no number.
 const TAIL_LINES: usize = 50;
-/// Bytes of those lines at most; a ConfigMap holds one MiB.
+/// Bytes of those lines at most; a `ConfigMap` holds one MiB.
 const TAIL_BYTES: usize = 65_536;
 /// Physics: no fabric of today is faster (3,200 Gbit/s), none nearer (0.3 us between hosts).
 const BOUNDS: Bounds = Bounds {
@@ -43,6 +43,15 @@ impl Judgement {
     }
 }
 
+/// What was read and what it is worth, before it is put into a record.
+struct Reading {
+    state: AttemptState,
+    reason: String,
+    message: String,
+    parsed: Option<Parsed>,
+    program: &'static str,
+}
+
 /// Judges the whole output of an ended attempt.
 pub(super) fn evaluate(
     view: &View<'_>,
@@ -50,57 +59,75 @@ pub(super) fn evaluate(
     poll: &Poll,
     output: &[u8],
 ) -> Option<Judgement> {
-    let launch = attempt.launch(view)?;
-    let expected = launch.expectation(BOUNDS).ok()?;
-    let parsed = parse(&Application::Osu, output, &expected);
-    let (state, reason, message) = match (
-        poll.phase,
-        poll.exit.as_ref().map(|exit| exit.code),
-        &parsed,
-    ) {
-        (Phase::Lost, ..) => failed(
-            Reason::JobLost,
-            "the scheduler lost the job before it wrote its exit file",
-        ),
-        (_, Some(0), Ok(parsed)) => verdict(judge(parsed, &expected)),
-        (_, Some(0), Err(error)) => failed(Reason::IncompleteLog, &error.to_string()),
-        (_, code, _) => {
-            let code = code.map_or_else(|| "no".to_owned(), |code| code.to_string());
-            failed(
+    let reading = Reading::new(attempt.launch(view)?, poll, output)?;
+    let tail = (!reading.is_valid()).then(|| tail(output));
+    let record = json!({
+        "provenance": provenance(view, attempt, poll),
+        "state": reading.state.to_string(),
+        "reason": reading.reason,
+        "message": reading.message,
+        "metric": reading.metric().as_ref().map(of_metric),
+        "table": reading.table().map(of_table),
+        "evidence": reading.parsed.as_ref().map(of_evidence),
+    });
+    Some(Judgement {
+        value: reading.value(),
+        results: results(view, attempt, &record, tail),
+        state: reading.state,
+        reason: reading.reason,
+        message: cut(&reading.message),
+    })
+}
+
+impl Reading {
+    fn new(launch: Launch, poll: &Poll, output: &[u8]) -> Option<Self> {
+        let expected = launch.expectation(BOUNDS).ok()?;
+        let parsed = parse(&Application::Osu, output, &expected);
+        let code = poll.exit.as_ref().map(|exit| exit.code);
+        let (state, reason, message) = match (poll.phase, code, &parsed) {
+            (Phase::Lost, ..) => failed(
+                Reason::JobLost,
+                "the scheduler lost the job before it wrote its exit file",
+            ),
+            (_, Some(0), Ok(parsed)) => verdict(judge(parsed, &expected)),
+            (_, Some(0), Err(error)) => failed(Reason::IncompleteLog, &error.to_string()),
+            (_, Some(code), _) => failed(
                 Reason::ExitCode,
                 &format!("the job ended with exit code {code}"),
-            )
-        }
-    };
-    let parsed = parsed.ok();
-    let table = parsed
-        .as_ref()
-        .and_then(|parsed| parsed.table(launch.benchmark.program()));
-    let metric = table
-        .and_then(primary)
-        .filter(|_| state == AttemptState::Succeeded);
-    let value = metric
-        .as_ref()
-        .and_then(|metric| text::decimal(metric.value))
-        .unwrap_or_default();
-    let mut record = provenance(view, attempt, poll);
-    record["state"] = json!(state.to_string());
-    record["reason"] = json!(reason);
-    record["message"] = json!(message);
-    record["metric"] = metric.as_ref().map_or(Value::Null, of_metric);
-    record["table"] = table
-        .filter(|_| state == AttemptState::Succeeded)
-        .map_or(Value::Null, of_table);
-    record["evidence"] = parsed.as_ref().map_or(Value::Null, of_evidence);
-    let tail = (state != AttemptState::Succeeded).then(|| tail(output));
-    let results = results(view, attempt, &record, tail);
-    Some(Judgement {
-        state,
-        reason,
-        message: cut(&message),
-        value,
-        results,
-    })
+            ),
+            (_, None, _) => failed(Reason::ExitCode, "the job ended without an exit code"),
+        };
+        let program = launch.benchmark.program();
+        Some(Self {
+            state,
+            reason,
+            message,
+            parsed: parsed.ok(),
+            program,
+        })
+    }
+
+    fn is_valid(&self) -> bool {
+        self.state == AttemptState::Succeeded
+    }
+
+    /// The table of a valid attempt; one that is not has no number to show.
+    fn table(&self) -> Option<&Table> {
+        self.parsed
+            .as_ref()
+            .filter(|_| self.is_valid())?
+            .table(self.program)
+    }
+
+    fn metric(&self) -> Option<Metric> {
+        self.table().and_then(primary)
+    }
+
+    fn value(&self) -> String {
+        self.metric()
+            .and_then(|metric| text::decimal(metric.value))
+            .unwrap_or_default()
+    }
 }
 
 fn failed(reason: Reason, message: &str) -> (AttemptState, String, String) {

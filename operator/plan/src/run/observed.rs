@@ -18,7 +18,7 @@ pub struct Observed {
     pub polls: BTreeMap<String, Poll>,
     /// Whole outputs fetched so far, by attempt id.
     pub outputs: BTreeMap<String, Vec<u8>>,
-    /// Names of the results ConfigMaps that exist.
+    /// Names of the results `ConfigMap`s that exist.
     pub results: BTreeSet<String>,
     /// Reads that failed.
     pub failures: Vec<Failure>,

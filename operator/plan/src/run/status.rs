@@ -306,7 +306,9 @@ impl RunStatus {
         for outcome in outcomes {
             match outcome {
                 Outcome::Submitted(answers) => {
-                    answers.iter().for_each(|answer| self.note(answer, now))
+                    for answer in answers {
+                        self.note(answer, now);
+                    }
                 }
                 Outcome::Failed(failure) => self.blame(&failure.to_string(), now),
                 Outcome::Done => {}

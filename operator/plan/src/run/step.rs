@@ -39,7 +39,7 @@ pub enum Step {
         /// Which.
         ids: Vec<String>,
     },
-    /// Write an immutable results ConfigMap; one of that name already there is the same.
+    /// Write an immutable results `ConfigMap`; one of that name already there is the same.
     Store(Results),
 }
 
@@ -67,7 +67,7 @@ pub struct Submission {
     pub environment: BTreeMap<String, String>,
 }
 
-/// A results ConfigMap, named by its content.
+/// A results `ConfigMap`, named by its content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Results {
     /// Its name.
