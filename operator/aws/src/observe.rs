@@ -1,0 +1,523 @@
+//! One observation: every read a cluster needs, at the same time, through the shared caches.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hpc_plan::cloud::{Failure, InstanceId, InstanceType, Kind, SubnetId, Tags};
+use hpc_plan::cluster::{
+    Account, FileSystem, Group, Image, Instance, InstanceState, Interface, Lifecycle, Observed,
+    PlacementGroup, Stranger, Subnet, Volume, VolumeState,
+};
+use hpc_plan::names::{CLUSTER, CLUSTER_UID, HEAD, HEAD_INTERFACE, Owner, RETAINED, ROLE, STATE};
+use tokio::time::Instant;
+
+use crate::action::{
+    DESCRIBE_AGENTS, DESCRIBE_DOCUMENT, DESCRIBE_IMAGES, DESCRIBE_INSTANCE_TYPES,
+    DESCRIBE_OFFERINGS, DESCRIBE_SUBNETS, GET_CALLER,
+};
+use crate::fleet::{Reading, kept};
+use crate::price::price;
+use crate::region::{Aws, Region};
+use crate::{ImageQuery, Query, words};
+
+/// Facts that hardly ever change.
+const LONG: Duration = Duration::from_secs(600);
+/// The same facts while they disappoint.
+const SHORT: Duration = Duration::from_secs(5);
+/// Whose credentials we hold; they may be replaced under us.
+const ACCOUNT: Duration = Duration::from_secs(30);
+/// Which agents are online.
+const AGENTS: Duration = Duration::from_millis(2500);
+/// Values of one filter of `DescribeInstanceInformation`.
+const AGENTS_PER_CALL: usize = 50;
+
+/// See [`crate::Cloud::observe`].
+pub(crate) async fn observe(aws: &Aws, query: &Query) -> Observed {
+    let region = aws.region(&query.scope.region);
+    let since = region.shared.not_before(query);
+    let ((account, facts), (things, documents)) = tokio::join!(
+        futures::future::join(aws.account(&region), facts(&region, query)),
+        futures::future::join(
+            things(&region, query, since),
+            documents(&region, query, since)
+        ),
+    );
+    let mut observed = Observed {
+        prices: prices(query),
+        ..Observed::default()
+    };
+    let mut failures = Failures::default();
+    observed.account = failures.keep(account);
+    facts.tell(&mut observed, &mut failures);
+    documents.tell(query, &mut observed, &mut failures);
+    things.tell(aws, query, &mut observed, &mut failures);
+    observed.failures = failures.0;
+    observed
+}
+
+fn prices(query: &Query) -> BTreeMap<String, i64> {
+    query
+        .types
+        .iter()
+        .filter_map(|name| Some((name.clone(), price(name)?)))
+        .collect()
+}
+
+/// Collects failed reads; the fields they fill stay empty.
+#[derive(Default)]
+struct Failures(Vec<Failure>);
+
+impl Failures {
+    fn keep<T: Default>(&mut self, reading: Result<T, Failure>) -> T {
+        reading.unwrap_or_else(|failure| {
+            if !self.0.contains(&failure) {
+                self.0.push(failure);
+            }
+            T::default()
+        })
+    }
+
+    fn read<T: Default + Clone>(&mut self, reading: Reading<T>) -> T {
+        self.keep(reading.map(Arc::unwrap_or_clone))
+    }
+}
+
+/// What AWS offers: the same for every cluster that asks for the same.
+struct Facts {
+    subnets: Reading<Vec<Subnet>>,
+    types: Reading<Vec<InstanceType>>,
+    offered: Reading<Vec<(String, String)>>,
+    image: Reading<Option<Image>>,
+}
+
+async fn facts(region: &Region, query: &Query) -> Facts {
+    let (subnets, types, offered, image) = tokio::join!(
+        region.subnets(&query.subnets),
+        region.types(&query.types),
+        region.offered(&query.types),
+        region.image(&query.image),
+    );
+    Facts {
+        subnets,
+        types,
+        offered,
+        image,
+    }
+}
+
+impl Facts {
+    fn tell(self, observed: &mut Observed, failures: &mut Failures) {
+        observed.subnets = failures.read(self.subnets);
+        let types = failures.read(self.types).into_iter();
+        observed.types = types.map(|one| (one.name.clone(), one)).collect();
+        observed.offered = failures.read(self.offered);
+        observed.image = failures.read(self.image);
+    }
+}
+
+/// What Systems Manager holds.
+struct Documents {
+    document: Reading<bool>,
+    parameters: Reading<BTreeMap<String, String>>,
+}
+
+async fn documents(region: &Region, query: &Query, since: Option<Instant>) -> Documents {
+    let (document, parameters) = tokio::join!(
+        region.document(&query.document, since),
+        region.parameters(since)
+    );
+    Documents {
+        document,
+        parameters,
+    }
+}
+
+impl Documents {
+    fn tell(self, query: &Query, observed: &mut Observed, failures: &mut Failures) {
+        observed.document_ready = failures.read(self.document);
+        let parameters = failures.keep(self.parameters);
+        let value = parameters.get(&query.parameter);
+        observed.parameter_exists = value.is_some();
+        observed.report = value.and_then(|value| serde_json::from_str(value).ok());
+    }
+}
+
+/// What the installation has.
+struct Things {
+    instances: Reading<Vec<Instance>>,
+    volumes: Reading<Vec<Volume>>,
+    interfaces: Reading<Vec<Interface>>,
+    groups: Reading<Vec<Group>>,
+    placement_groups: Reading<Vec<(PlacementGroup, Tags)>>,
+    file_systems: Reading<Vec<FileSystem>>,
+    agents: Result<Vec<InstanceId>, Failure>,
+}
+
+async fn things(region: &Region, query: &Query, since: Option<Instant>) -> Things {
+    let id = &query.scope.owner.installation;
+    let (instances, volumes, interfaces, groups, placement_groups, file_systems) = tokio::join!(
+        region.instances(id, since),
+        region.volumes(id, since),
+        region.interfaces(id, since),
+        region.groups(id, since),
+        region.placement_groups(id, since),
+        region.wanted_file_systems(query, since),
+    );
+    let agents = match &instances {
+        Ok(all) => region.agents(heads(all)).await,
+        Err(_) => Ok(Vec::new()),
+    };
+    Things {
+        instances,
+        volumes,
+        interfaces,
+        groups,
+        placement_groups,
+        file_systems,
+        agents,
+    }
+}
+
+fn heads(instances: &[Instance]) -> Vec<InstanceId> {
+    let runs = |one: &&Instance| one.state == InstanceState::Running;
+    let is_head = |one: &&Instance| has_role(&one.tags, HEAD);
+    let mut ids: Vec<_> = instances
+        .iter()
+        .filter(runs)
+        .filter(is_head)
+        .map(|one| one.id.clone())
+        .collect();
+    ids.sort();
+    ids
+}
+
+impl Things {
+    fn tell(self, aws: &Aws, query: &Query, observed: &mut Observed, failures: &mut Failures) {
+        let owner = &query.scope.owner;
+        let instances = failures.keep(self.instances);
+        let total = aws.launches.total(&query.scope.region, &instances);
+        observed.installation_instances = total.instances;
+        observed.installation_hourly_cost = total.hourly_cost;
+        let volumes = failures.keep(self.volumes);
+        let interfaces = failures.keep(self.interfaces);
+        let groups = failures.keep(self.groups);
+        let placement_groups = failures.keep(self.placement_groups);
+        let file_systems = failures.keep(self.file_systems);
+        let strangers = Strangers(owner);
+        observed.strangers = [
+            strangers.among(&instances, |one| {
+                (one.id.as_str(), &one.tags, one.state.is_live())
+            }),
+            strangers.among(&volumes, |one| {
+                (
+                    one.id.as_str(),
+                    &one.tags,
+                    one.state != VolumeState::Deleting,
+                )
+            }),
+            strangers.among(&interfaces, |one| (one.id.as_str(), &one.tags, true)),
+            strangers.among(&groups, |one| (one.id.as_str(), &one.tags, true)),
+            strangers.among(&placement_groups, |(one, tags)| {
+                (&one.name, tags, !one.deleting)
+            }),
+            strangers.among(&file_systems, |one| {
+                (
+                    one.id.as_str(),
+                    &one.tags,
+                    one.lifecycle != Lifecycle::Deleting,
+                )
+            }),
+        ]
+        .concat();
+        let mine = |tags: &Tags| tags.get(CLUSTER_UID) == Some(&owner.uid);
+        observed.instances = chosen(&instances, |one| mine(&one.tags));
+        observed.volumes = chosen(&volumes, |one| {
+            mine(&one.tags) && has_role(&one.tags, STATE)
+        });
+        observed.interfaces = chosen(&interfaces, |one| {
+            mine(&one.tags) && has_role(&one.tags, HEAD_INTERFACE)
+        });
+        observed.groups = chosen(&groups, |one| mine(&one.tags));
+        let placement_groups = chosen(&placement_groups, |(_, tags)| mine(tags)).into_iter();
+        observed.placement_groups = placement_groups.map(|(group, _)| group).collect();
+        observed.file_systems = chosen(&file_systems, |one| mine(&one.tags));
+        observed.agents_online = failures.keep(self.agents);
+        observed
+            .agents_online
+            .retain(|id| observed.instances.iter().any(|one| one.id == *id));
+    }
+}
+
+/// Volumes and interfaces made with an instance carry its role and go with it; those with a role
+/// of their own were made on their own.
+fn has_role(tags: &Tags, role: &str) -> bool {
+    tags.get(ROLE).is_some_and(|found| found == role)
+}
+
+fn chosen<T: Clone>(all: &[T], mine: impl Fn(&T) -> bool) -> Vec<T> {
+    all.iter().filter(|one| mine(one)).cloned().collect()
+}
+
+/// Finds what an earlier object of the same name left.
+struct Strangers<'o>(&'o Owner);
+
+impl Strangers<'_> {
+    /// `look` answers id, tags and whether the thing still stands.
+    fn among<T>(&self, all: &[T], look: impl Fn(&T) -> (&str, &Tags, bool)) -> Vec<Stranger> {
+        let name = self.0.full_name();
+        let stranger = |one| {
+            let (id, tags, stands) = look(one);
+            let uid = tags.get(CLUSTER_UID)?;
+            let same_name = tags.get(CLUSTER) == Some(&name);
+            (stands && same_name && *uid != self.0.uid).then(|| Stranger {
+                id: id.to_owned(),
+                uid: uid.clone(),
+                retained: tags.contains_key(RETAINED),
+            })
+        };
+        all.iter().filter_map(stranger).collect()
+    }
+}
+
+impl Aws {
+    async fn account(&self, region: &Region) -> Result<Option<Account>, Failure> {
+        let read = || async {
+            let answer = region
+                .call(&GET_CALLER, || region.sts.get_caller_identity().send())
+                .await;
+            let account = answer.map(|answer| Account {
+                id: answer.account.unwrap_or_default(),
+                partition: partition(answer.arn.as_deref().unwrap_or_default()),
+            });
+            let keep = if account.is_ok() {
+                ACCOUNT
+            } else {
+                Duration::from_secs(1)
+            };
+            (account, keep)
+        };
+        self.account.get(None, read).await.map(Some)
+    }
+}
+
+/// `aws` of `arn:aws:sts::123456789012:…`.
+fn partition(arn: &str) -> String {
+    arn.split(':').nth(1).unwrap_or("aws").to_owned()
+}
+
+impl Region {
+    async fn subnets(&self, ids: &[SubnetId]) -> Reading<Vec<Subnet>> {
+        let ids = distinct(ids);
+        let filter = words::filter("subnet-id", ids.iter().map(|id| id.as_str()));
+        let request = self.ec2.describe_subnets().filters(filter);
+        let wanted = ids.len();
+        let read = || async {
+            let answer = self
+                .call(&DESCRIBE_SUBNETS, || request.clone().send())
+                .await;
+            let found: Result<Vec<_>, _> =
+                answer.map(|answer| answer.subnets().iter().map(words::subnet).collect());
+            let whole = found.as_ref().is_ok_and(|found| found.len() == wanted);
+            kept(found, if whole { LONG / 10 } else { SHORT })
+        };
+        self.shared.subnets.get(ids.clone(), None, read).await
+    }
+
+    async fn types(&self, names: &[String]) -> Reading<Vec<InstanceType>> {
+        let names = distinct(names);
+        let filter = words::filter("instance-type", names.clone());
+        let request = self.ec2.describe_instance_types().filters(filter);
+        let wanted = names.len();
+        let read = || async {
+            let found = self.pages(|next| {
+                let request = request.clone().set_next_token(next);
+                async move {
+                    let answer = self.call(&DESCRIBE_INSTANCE_TYPES, || request.clone().send());
+                    let answer = answer.await?;
+                    let types = answer
+                        .instance_types()
+                        .iter()
+                        .map(words::instance_type)
+                        .collect();
+                    Ok((types, answer.next_token))
+                }
+            });
+            let found = found.await;
+            let whole = found.as_ref().is_ok_and(|found| found.len() == wanted);
+            kept(found, if whole { LONG } else { SHORT })
+        };
+        self.shared.types.get(names.clone(), None, read).await
+    }
+
+    async fn offered(&self, names: &[String]) -> Reading<Vec<(String, String)>> {
+        let names = distinct(names);
+        let request = self
+            .ec2
+            .describe_instance_type_offerings()
+            .location_type(aws_sdk_ec2::types::LocationType::AvailabilityZone)
+            .filters(words::filter("instance-type", names.clone()));
+        let read = || async {
+            let found = self.pages(|next| {
+                let request = request.clone().set_next_token(next);
+                async move {
+                    let answer = self
+                        .call(&DESCRIBE_OFFERINGS, || request.clone().send())
+                        .await?;
+                    let pair = |one: &aws_sdk_ec2::types::InstanceTypeOffering| {
+                        Some((
+                            one.instance_type()?.as_str().to_owned(),
+                            one.location()?.to_owned(),
+                        ))
+                    };
+                    let pairs = answer
+                        .instance_type_offerings()
+                        .iter()
+                        .filter_map(pair)
+                        .collect();
+                    Ok((pairs, answer.next_token))
+                }
+            });
+            kept(found.await, LONG / 10)
+        };
+        self.shared.offered.get(names.clone(), None, read).await
+    }
+
+    async fn image(&self, query: &ImageQuery) -> Reading<Option<Image>> {
+        let images = self.ec2.describe_images();
+        let request = match query {
+            ImageQuery::Id(id) => images.filters(words::filter("image-id", [id])),
+            ImageQuery::Family {
+                owner,
+                names,
+                instance_type,
+            } => {
+                let types = self.types(std::slice::from_ref(instance_type)).await?;
+                let name = types.first().and_then(|info| names.get(&info.architecture));
+                let Some(name) = name else {
+                    return Ok(Arc::default());
+                };
+                let name = words::filter("name", [name]);
+                images
+                    .owners(owner)
+                    .filters(name)
+                    .filters(words::filter("state", ["available"]))
+            }
+        };
+        let read = || async {
+            let answer = self.call(&DESCRIBE_IMAGES, || request.clone().send()).await;
+            let newest = answer.map(|answer| {
+                let images = answer.images().iter();
+                images
+                    .max_by_key(|image| image.creation_date())
+                    .map(words::image)
+            });
+            let found = newest.as_ref().is_ok_and(Option::is_some);
+            kept(newest, if found { LONG } else { SHORT })
+        };
+        self.shared.images.get(query.clone(), None, read).await
+    }
+
+    async fn document(&self, name: &str, since: Option<Instant>) -> Reading<bool> {
+        let request = self.ssm.describe_document().name(name);
+        let read = || async {
+            let answer = self
+                .call(&DESCRIBE_DOCUMENT, || request.clone().send())
+                .await;
+            let ready = match answer {
+                Ok(answer) => Ok(answer
+                    .document
+                    .and_then(|document| document.status)
+                    .is_some_and(|status| status == aws_sdk_ssm::types::DocumentStatus::Active)),
+                Err(failure) if failure.kind == Kind::NotFound => Ok(false),
+                Err(failure) => Err(failure),
+            };
+            let keep = if ready == Ok(true) {
+                LONG
+            } else {
+                Duration::from_secs(1)
+            };
+            kept(ready, keep)
+        };
+        self.shared
+            .documents
+            .get(name.to_owned(), since, read)
+            .await
+    }
+
+    /// Of these instances, those whose agent is online.
+    async fn agents(&self, heads: Vec<InstanceId>) -> Result<Vec<InstanceId>, Failure> {
+        let mut online = Vec::new();
+        for chunk in heads.chunks(AGENTS_PER_CALL) {
+            let read = || async { kept(self.online(chunk).await, AGENTS) };
+            let some = self.shared.agents.get(chunk.to_vec(), None, read).await?;
+            online.extend(some.iter().cloned());
+        }
+        Ok(online)
+    }
+
+    async fn online(&self, ids: &[InstanceId]) -> Result<Vec<InstanceId>, Failure> {
+        let filter = aws_sdk_ssm::types::InstanceInformationStringFilter::builder()
+            .key("InstanceIds")
+            .set_values(Some(ids.iter().map(|id| id.0.clone()).collect()))
+            .build();
+        let Ok(filter) = filter else {
+            return Ok(Vec::new());
+        };
+        let request = self
+            .ssm
+            .describe_instance_information()
+            .filters(filter)
+            .max_results(50);
+        self.pages(|next| {
+            let request = request.clone().set_next_token(next);
+            async move {
+                let answer = self
+                    .call(&DESCRIBE_AGENTS, || request.clone().send())
+                    .await?;
+                let online = |one: &&aws_sdk_ssm::types::InstanceInformation| {
+                    one.ping_status() == Some(&aws_sdk_ssm::types::PingStatus::Online)
+                };
+                let list = answer.instance_information_list().iter().filter(online);
+                let ids = list
+                    .filter_map(|one| one.instance_id())
+                    .map(InstanceId::from)
+                    .collect();
+                Ok((ids, answer.next_token))
+            }
+        })
+        .await
+    }
+
+    /// By id where the ids are known, by a listing while they are not or one of them is gone.
+    async fn wanted_file_systems(
+        &self,
+        query: &Query,
+        since: Option<Instant>,
+    ) -> Reading<Vec<FileSystem>> {
+        let ids = &query.file_systems;
+        if query.list_file_systems {
+            return self.file_systems(since).await;
+        }
+        if ids.is_empty() {
+            return Ok(Arc::default());
+        }
+        let read = || async { kept(self.described_file_systems(ids).await, AGENTS) };
+        match self
+            .shared
+            .known_file_systems
+            .get(ids.clone(), since, read)
+            .await
+        {
+            Err(failure) if failure.kind == Kind::NotFound => self.file_systems(since).await,
+            reading => reading,
+        }
+    }
+}
+
+fn distinct<T: Clone + Ord>(all: &[T]) -> Vec<T> {
+    let mut all = all.to_vec();
+    all.sort();
+    all.dedup();
+    all
+}
