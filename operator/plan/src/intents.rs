@@ -103,7 +103,10 @@ impl Cause {
 
     /// The cause stored in an intent, with the rest of its words.
     pub fn read(intent: &Intent) -> (Option<Self>, &str) {
-        let (word, rest) = intent.reason.split_once(": ").unwrap_or((&intent.reason, ""));
+        let (word, rest) = intent
+            .reason
+            .split_once(": ")
+            .unwrap_or((&intent.reason, ""));
         (word.parse().ok(), rest)
     }
 }
@@ -126,7 +129,9 @@ pub struct Proposal<'a> {
 impl Proposal<'_> {
     /// The intent to publish.
     pub fn open(self, now: Timestamp) -> Intent {
-        let token = self.owner.token(self.thing, &self.payload.zone, self.attempt);
+        let token = self
+            .owner
+            .token(self.thing, &self.payload.zone, self.attempt);
         Intent {
             version: VERSION,
             token: token.0,
@@ -144,20 +149,32 @@ impl Proposal<'_> {
 
 /// The intent in another state.
 pub fn turn(intent: &Intent, state: IntentState, now: Timestamp) -> Intent {
-    Intent { state, changed_at: Time::new(now), ..intent.clone() }
+    Intent {
+        state,
+        changed_at: Time::new(now),
+        ..intent.clone()
+    }
 }
 
 /// The intent, answered by AWS.
 pub fn acted(intent: &Intent, ids: Vec<String>, now: Timestamp) -> Intent {
-    Intent { resource_ids: ids, ..turn(intent, IntentState::Acted, now) }
+    Intent {
+        resource_ids: ids,
+        ..turn(intent, IntentState::Acted, now)
+    }
 }
 
 /// The intent, given up.
 pub fn abandon(intent: &Intent, cause: Cause, detail: impl fmt::Display, now: Timestamp) -> Intent {
     let mut reason = format!("{cause}: {detail}");
-    let end = (0..=reason.len().min(512)).rev().find(|&at| reason.is_char_boundary(at));
+    let end = (0..=reason.len().min(512))
+        .rev()
+        .find(|&at| reason.is_char_boundary(at));
     reason.truncate(end.unwrap_or_default());
-    Intent { reason, ..turn(intent, IntentState::Abandoned, now) }
+    Intent {
+        reason,
+        ..turn(intent, IntentState::Abandoned, now)
+    }
 }
 
 /// Hash of a request.
@@ -202,19 +219,33 @@ mod tests {
     fn back_off_doubles_to_ten_minutes_within_a_tenth() {
         for (round, full) in [(0, 30), (1, 60), (3, 240), (5, 600), (40, 600)] {
             let wait = backoff(Duration::from_secs(30), round, &owner("a")).as_secs_f64();
-            assert!((f64::from(full) * 0.9..=f64::from(full) * 1.1).contains(&wait), "{round}: {wait}");
+            assert!(
+                (f64::from(full) * 0.9..=f64::from(full) * 1.1).contains(&wait),
+                "{round}: {wait}"
+            );
         }
     }
 
     #[test]
     fn a_cause_survives_its_way_through_the_status() {
-        let intent = Intent { reason: "Capacity: ICE: none left".into(), ..Intent::default() };
-        assert_eq!(Cause::read(&intent), (Some(Cause::Capacity), "ICE: none left"));
+        let intent = Intent {
+            reason: "Capacity: ICE: none left".into(),
+            ..Intent::default()
+        };
+        assert_eq!(
+            Cause::read(&intent),
+            (Some(Cause::Capacity), "ICE: none left")
+        );
     }
 
     #[test]
     fn a_long_reason_is_cut_at_a_character() {
-        let cut = abandon(&Intent::default(), Cause::Invalid, "ü".repeat(600), Timestamp::UNIX_EPOCH);
+        let cut = abandon(
+            &Intent::default(),
+            Cause::Invalid,
+            "ü".repeat(600),
+            Timestamp::UNIX_EPOCH,
+        );
         assert!(cut.reason.len() <= 512 && cut.reason.ends_with('ü'));
     }
 }

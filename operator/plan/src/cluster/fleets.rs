@@ -19,7 +19,12 @@ use super::wait::Wait;
 
 /// All queues.
 pub(super) fn fleets(view: &View<'_>, head_ready: bool) -> Part {
-    let parts = view.desired.cluster.queues.iter().map(|queue| Fleet::new(view, queue).plan(head_ready));
+    let parts = view
+        .desired
+        .cluster
+        .queues
+        .iter()
+        .map(|queue| Fleet::new(view, queue).plan(head_ready));
     Part::all(parts, "Every queue has its nodes")
 }
 
@@ -39,7 +44,12 @@ pub(super) struct Fleet<'a> {
 impl<'a> Fleet<'a> {
     pub fn new(view: &'a View<'a>, queue: &'a Queue) -> Self {
         let seen = view.instances(&queue_role(&queue.name)).collect();
-        Self { view, queue, intent: view.intent(&thing(&queue.name)), seen }
+        Self {
+            view,
+            queue,
+            intent: view.intent(&thing(&queue.name)),
+            seen,
+        }
     }
 
     /// Nodes the scheduler can use.
@@ -63,7 +73,11 @@ impl<'a> Fleet<'a> {
 
     /// Live instances that count: not of a gang given up, not surplus.
     fn members(&self) -> impl Iterator<Item = &'a Instance> + '_ {
-        let live = self.seen.iter().copied().filter(|node| node.state.is_live());
+        let live = self
+            .seen
+            .iter()
+            .copied()
+            .filter(|node| node.state.is_live());
         live.filter(|node| !self.is_given_up(node))
     }
 
@@ -75,16 +89,24 @@ impl<'a> Fleet<'a> {
 
     fn is_ready(&self, node: &Instance) -> bool {
         let report = self.view.observed.report.iter();
-        report.flat_map(|report| &report.nodes).any(|told| told.instance_id == node.id.0 && told.ready)
+        report
+            .flat_map(|report| &report.nodes)
+            .any(|told| told.instance_id == node.id.0 && told.ready)
     }
 
     /// Ends what was given up, what has no slot any more, and second holders of a slot.
     fn cleanup(&self) -> Part {
         let mut ends = vec![];
-        let given_up = self.seen.iter().filter(|node| node.state.is_live() && self.is_given_up(node));
+        let given_up = self
+            .seen
+            .iter()
+            .filter(|node| node.state.is_live() && self.is_given_up(node));
         let given_up: Vec<_> = given_up.map(|node| node.id.clone()).collect();
         if let (false, Some(intent)) = (given_up.is_empty(), self.intent) {
-            ends.push(Step::Terminate { instances: given_up, because: intent.reason.clone() });
+            ends.push(Step::Terminate {
+                instances: given_up,
+                because: intent.reason.clone(),
+            });
         }
         let mut taken = BTreeSet::new();
         let surplus = self.members().filter(|node| {
@@ -94,9 +116,16 @@ impl<'a> Fleet<'a> {
         let surplus: Vec<_> = surplus.map(|node| node.id.clone()).collect();
         if !surplus.is_empty() {
             let because = format!("queue {} has no slot for them", self.queue.name);
-            ends.push(Step::Terminate { instances: surplus, because });
+            ends.push(Step::Terminate {
+                instances: surplus,
+                because,
+            });
         }
-        Part::all(ends.into_iter().map(|step| Part::step("Instances are being ended", step)), "")
+        Part::all(
+            ends.into_iter()
+                .map(|step| Part::step("Instances are being ended", step)),
+            "",
+        )
     }
 
     /// A gang between its launch and being whole; `None` when none is under way.
@@ -117,7 +146,11 @@ impl<'a> Fleet<'a> {
     /// Instances of an attempt no intent speaks of: the status was lost. Their record is made
     /// again; a gang with a ready node was whole before.
     fn adopt(&self, attempt: i32) -> Option<Part> {
-        let mut gang = self.seen.iter().filter(|node| attempt_of(&node.tags) == attempt).peekable();
+        let mut gang = self
+            .seen
+            .iter()
+            .filter(|node| attempt_of(&node.tags) == attempt)
+            .peekable();
         let first = gang.peek()?;
         let payload = Payload {
             instance_type: first.instance_type.clone(),
@@ -135,9 +168,16 @@ impl<'a> Fleet<'a> {
             payload,
         };
         let acted = intents::acted(&proposal.open(self.view.now), ids, self.view.now);
-        let state = if was_whole { IntentState::Settled } else { IntentState::Acted };
+        let state = if was_whole {
+            IntentState::Settled
+        } else {
+            IntentState::Acted
+        };
         let intent = intents::turn(&acted, state, self.view.now);
-        Some(Part::storing(intent, Verdict::creating(format!("Queue {}: nodes found again", self.queue.name))))
+        Some(Part::storing(
+            intent,
+            Verdict::creating(format!("Queue {}: nodes found again", self.queue.name)),
+        ))
     }
 
     /// The answer to a launch was lost, yet its instances are here.
@@ -147,12 +187,18 @@ impl<'a> Fleet<'a> {
             return None;
         }
         let verdict = Verdict::creating(format!("Queue {}: nodes launched", self.queue.name));
-        Some(Part::storing(intents::acted(intent, gang, self.view.now), verdict))
+        Some(Part::storing(
+            intents::acted(intent, gang, self.view.now),
+            verdict,
+        ))
     }
 
     fn of(&self, intent: &Intent) -> impl Iterator<Item = &'a Instance> + '_ {
         let attempt = intent.attempt;
-        self.seen.iter().copied().filter(move |node| attempt_of(&node.tags) == attempt)
+        self.seen
+            .iter()
+            .copied()
+            .filter(move |node| attempt_of(&node.tags) == attempt)
     }
 
     /// A launched gang: whole, still coming, or to be given back.
@@ -175,7 +221,12 @@ impl<'a> Fleet<'a> {
                 .then(|| self.await_members(intent, seen, wanted));
         }
         if waited >= self.view.desired.settings.boot_timeout {
-            return Some(give_up(self.view, intent, Cause::BootTimeout, self.late(ready, wanted)));
+            return Some(give_up(
+                self.view,
+                intent,
+                Cause::BootTimeout,
+                self.late(ready, wanted),
+            ));
         }
         Some(self.verdict_of_nodes())
     }
@@ -187,8 +238,13 @@ impl<'a> Fleet<'a> {
             return give_up(self.view, intent, Cause::Partial, detail);
         }
         Part::waiting(
-            format!("Queue {}: {seen} of {wanted} nodes are visible", self.queue.name),
-            Wait::Visible { thing: thing(&self.queue.name) },
+            format!(
+                "Queue {}: {seen} of {wanted} nodes are visible",
+                self.queue.name
+            ),
+            Wait::Visible {
+                thing: thing(&self.queue.name),
+            },
         )
     }
 
@@ -197,30 +253,60 @@ impl<'a> Fleet<'a> {
         let code = dead.state_reason.as_deref().unwrap_or("no reason told");
         let detail = format!("{} ended before the gang was whole ({code})", dead.id);
         let capacity = code.contains("InsufficientInstanceCapacity");
-        let cause = if capacity { Cause::Capacity } else { Cause::Partial };
+        let cause = if capacity {
+            Cause::Capacity
+        } else {
+            Cause::Partial
+        };
         give_up(self.view, intent, cause, detail)
     }
 
     fn late(&self, ready: usize, wanted: usize) -> String {
-        let report = self.view.observed.report.iter().flat_map(|report| &report.worst);
-        let worst = report.map(|node| format!("; {} step '{}': {}", node.name, node.step, node.message));
+        let report = self
+            .view
+            .observed
+            .report
+            .iter()
+            .flat_map(|report| &report.worst);
+        let worst =
+            report.map(|node| format!("; {} step '{}': {}", node.name, node.step, node.message));
         let limit = self.view.desired.settings.boot_timeout.as_secs();
-        format!("{ready} of {wanted} nodes ready after {limit}s{}", worst.take(1).collect::<String>())
+        format!(
+            "{ready} of {wanted} nodes ready after {limit}s{}",
+            worst.take(1).collect::<String>()
+        )
     }
 
     /// Nothing is under way: are all slots filled and ready? Else launch what is missing.
     fn complete(&self, head_ready: bool) -> Part {
         let filled: BTreeSet<_> = self.members().map(slot_of).collect();
-        let missing: Vec<_> =
-            self.queue.nodes.iter().filter(|slot| !filled.contains(*slot)).cloned().collect();
+        let missing: Vec<_> = self
+            .queue
+            .nodes
+            .iter()
+            .filter(|slot| !filled.contains(*slot))
+            .cloned()
+            .collect();
         if missing.is_empty() {
             return self.verdict_of_nodes();
         }
-        if !head_ready && self.intent.is_none_or(|intent| intent.state == IntentState::Settled) {
-            let wait = Wait::HeadFirst { queue: self.queue.name.clone() };
-            return Part { waits: vec![wait], ..Part::pending() };
+        if !head_ready
+            && self
+                .intent
+                .is_none_or(|intent| intent.state == IntentState::Settled)
+        {
+            let wait = Wait::HeadFirst {
+                queue: self.queue.name.clone(),
+            };
+            return Part {
+                waits: vec![wait],
+                ..Part::pending()
+            };
         }
-        let ending = self.seen.iter().any(|node| node.state.is_live() && self.is_given_up(node));
+        let ending = self
+            .seen
+            .iter()
+            .any(|node| node.state.is_live() && self.is_given_up(node));
         if ending {
             return Part::pending();
         }
@@ -229,12 +315,19 @@ impl<'a> Fleet<'a> {
 
     fn launch(&self, missing: Vec<String>) -> Part {
         let count = i64::try_from(missing.len()).unwrap_or(i64::MAX);
-        if self.intent.is_none_or(|intent| intent.state != IntentState::Open)
+        if self
+            .intent
+            .is_none_or(|intent| intent.state != IntentState::Open)
             && let Some(excess) = preflight::over_limit(self.view, &self.queue.types, count)
         {
             return Part::new(excess);
         }
-        let seen = self.seen.iter().map(|node| attempt_of(&node.tags)).max().unwrap_or_default();
+        let seen = self
+            .seen
+            .iter()
+            .map(|node| attempt_of(&node.tags))
+            .max()
+            .unwrap_or_default();
         let thing = thing(&self.queue.name);
         let making = Making {
             thing: &thing,
@@ -273,16 +366,29 @@ impl<'a> Fleet<'a> {
         if ready >= wanted {
             return Part::ready("");
         }
-        let wait = Wait::Nodes { queue: self.queue.name.clone(), ready, wanted };
-        let message = format!("Queue {}: {ready} of {wanted} nodes accept jobs", self.queue.name);
+        let wait = Wait::Nodes {
+            queue: self.queue.name.clone(),
+            ready,
+            wanted,
+        };
+        let message = format!(
+            "Queue {}: {ready} of {wanted} nodes accept jobs",
+            self.queue.name
+        );
         let verdict = Verdict::new(ConditionStatus::Unknown, Reason::Booting, message);
-        Part { waits: vec![wait], ..Part::new(verdict) }
+        Part {
+            waits: vec![wait],
+            ..Part::new(verdict)
+        }
     }
 }
 
 fn slots(node: &Instance) -> Vec<String> {
     let text = node.tags.get(SLOTS).map_or("", String::as_str);
-    text.split(',').filter(|slot| !slot.is_empty()).map(str::to_owned).collect()
+    text.split(',')
+        .filter(|slot| !slot.is_empty())
+        .map(str::to_owned)
+        .collect()
 }
 
 /// The node name an instance boots under: its gang's slots by launch index.

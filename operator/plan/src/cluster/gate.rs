@@ -22,11 +22,14 @@ pub(super) fn check(view: &View<'_>) -> Option<Parts> {
 fn finalizer(view: &View<'_>) -> Option<Parts> {
     match (view.observed.object.finalizer, view.desired.goal) {
         (true, _) => None,
-        (false, Goal::Absent) => Some(Parts::only(Part::new(deleting("Nothing is left to give back")))),
+        (false, Goal::Absent) => Some(Parts::only(Part::new(deleting(
+            "Nothing is left to give back",
+        )))),
         (false, Goal::Paused) => paused(view),
-        (false, Goal::Present) => {
-            Some(Parts::only(Part::step("The finalizer comes first", Step::AddFinalizer)))
-        }
+        (false, Goal::Present) => Some(Parts::only(Part::step(
+            "The finalizer comes first",
+            Step::AddFinalizer,
+        ))),
     }
 }
 
@@ -48,19 +51,30 @@ fn account(view: &View<'_>) -> Option<Parts> {
             Some(stopped(Verdict::stalled(Reason::AccountChanged, message)))
         }
         None if view.desired.goal == Goal::Paused => None,
-        None => Some(Parts::only(Part::new(Verdict::creating("The account is noted first")))),
+        None => Some(Parts::only(Part::new(Verdict::creating(
+            "The account is noted first",
+        )))),
     }
 }
 
 fn stopped(verdict: Verdict) -> Parts {
     let because = verdict.message.clone();
-    Parts::only(Part { waits: vec![Wait::Human { because }], ..Part::new(verdict) })
+    Parts::only(Part {
+        waits: vec![Wait::Human { because }],
+        ..Part::new(verdict)
+    })
 }
 
 /// Decisions need a complete observation; a failed read shows on its part and nothing else moves.
 fn reads(view: &View<'_>) -> Option<Parts> {
     let failure = view.observed.failures.first()?;
-    let waits = view.observed.failures.iter().cloned().map(Wait::Read).collect();
+    let waits = view
+        .observed
+        .failures
+        .iter()
+        .cloned()
+        .map(Wait::Read)
+        .collect();
     let mut parts = match (view.desired.goal, part_of(failure)) {
         (Goal::Present, Some(part)) => Parts::refused(vec![(part, failed(failure))]),
         _ => Parts::only(Part::new(failed(failure))),
@@ -77,9 +91,10 @@ pub(super) fn part_of(failure: &Failure) -> Option<ConditionType> {
     match (failure.service.as_str(), failure.operation.as_str()) {
         ("fsx", _) => Some(ConditionType::StorageReady),
         ("ssm", _) => Some(ConditionType::HeadReady),
-        ("ec2", "DescribeInstances" | "DescribeInstanceTypes" | "DescribeInstanceTypeOfferings") => {
-            Some(ConditionType::FleetsReady)
-        }
+        (
+            "ec2",
+            "DescribeInstances" | "DescribeInstanceTypes" | "DescribeInstanceTypeOfferings",
+        ) => Some(ConditionType::FleetsReady),
         ("ec2", _) => Some(ConditionType::NetworkReady),
         _ => None,
     }
@@ -114,11 +129,17 @@ fn predecessor(view: &View<'_>) -> Option<Parts> {
     }
     let ignored = view.desired.ignore_predecessor.as_ref();
     let strangers = view.observed.strangers.iter().filter(|stranger| {
-        !stranger.retained && stranger.uid != view.desired.owner.uid && Some(&stranger.uid) != ignored
+        !stranger.retained
+            && stranger.uid != view.desired.owner.uid
+            && Some(&stranger.uid) != ignored
     });
     let found: Vec<_> = strangers.collect();
     let first = found.first()?;
-    let ids: Vec<_> = found.iter().take(5).map(|stranger| stranger.id.as_str()).collect();
+    let ids: Vec<_> = found
+        .iter()
+        .take(5)
+        .map(|stranger| stranger.id.as_str())
+        .collect();
     let message = format!(
         "{} resources of an earlier {} (uid {}) exist: {}. Delete them, or set the annotation \
          hpcops.dev/ignore-predecessor: \"{}\"",
@@ -134,6 +155,10 @@ fn predecessor(view: &View<'_>) -> Option<Parts> {
 fn paused(view: &View<'_>) -> Option<Parts> {
     (view.desired.goal == Goal::Paused).then(|| {
         let message = format!("Remove the annotation {} to go on", crate::names::PAUSED);
-        stopped(Verdict::new(ConditionStatus::Unknown, Reason::Paused, message))
+        stopped(Verdict::new(
+            ConditionStatus::Unknown,
+            Reason::Paused,
+            message,
+        ))
     })
 }

@@ -26,7 +26,9 @@ pub(super) fn head(view: &View<'_>, storage_ready: bool) -> Part {
     let (volume, volume_part) = state_volume(view);
     let made = interface_part.and(volume_part);
     match (interface, volume) {
-        (Some(interface), Some(volume)) if storage_ready => made.and(machine(view, interface, volume)),
+        (Some(interface), Some(volume)) if storage_ready => {
+            made.and(machine(view, interface, volume))
+        }
         (Some(_), Some(_)) => made.and(Part::pending()),
         _ => made,
     }
@@ -42,14 +44,18 @@ fn interface<'a>(view: &View<'a>) -> (Option<&'a Interface>, Part) {
             rungs: vec![Payload::default()],
             absence: Absence::Unproven,
         }
-            .pursue(view, |_, attempt| {
-                Body::Interface(InterfaceBody {
-                    subnet: view.desired.cluster.head_subnet.clone(),
-                    groups: view.group(HEAD).map(|group| group.id.clone()).into_iter().collect(),
-                    description: format!("hpcops {} head", view.desired.owner.full_name()),
-                    tags: view.tags(HEAD_INTERFACE, attempt),
-                })
-            }),
+        .pursue(view, |_, attempt| {
+            Body::Interface(InterfaceBody {
+                subnet: view.desired.cluster.head_subnet.clone(),
+                groups: view
+                    .group(HEAD)
+                    .map(|group| group.id.clone())
+                    .into_iter()
+                    .collect(),
+                description: format!("hpcops {} head", view.desired.owner.full_name()),
+                tags: view.tags(HEAD_INTERFACE, attempt),
+            })
+        }),
     };
     (found, part)
 }
@@ -62,10 +68,20 @@ pub(super) fn current_volume<'a>(view: &View<'a>) -> Option<&'a Volume> {
 }
 
 fn state_volume<'a>(view: &View<'a>) -> (Option<&'a Volume>, Part) {
-    let zone = view.subnet(&view.desired.cluster.head_subnet).map(|subnet| subnet.zone.clone());
+    let zone = view
+        .subnet(&view.desired.cluster.head_subnet)
+        .map(|subnet| subnet.zone.clone());
     let Some(found) = current_volume(view) else {
-        let payload = Payload { zone: zone.unwrap_or_default(), ..Payload::default() };
-        let making = Making { thing: STATE, seen: 0, rungs: vec![payload], absence: Absence::Unproven };
+        let payload = Payload {
+            zone: zone.unwrap_or_default(),
+            ..Payload::default()
+        };
+        let making = Making {
+            thing: STATE,
+            seen: 0,
+            rungs: vec![payload],
+            absence: Absence::Unproven,
+        };
         let part = making.pursue(view, |payload, attempt| {
             Body::Volume(VolumeBody {
                 zone: payload.zone.clone(),
@@ -81,17 +97,26 @@ fn state_volume<'a>(view: &View<'a>) -> (Option<&'a Volume>, Part) {
         }
         VolumeState::Creating | VolumeState::Deleting | VolumeState::Error => {
             let wait = Wait::Volume { state: found.state };
-            (None, Part::waiting(format!("The state volume is {}", found.state), wait))
+            (
+                None,
+                Part::waiting(format!("The state volume is {}", found.state), wait),
+            )
         }
     }
 }
 
 fn seen(view: &View<'_>, thing: &str, message: &str) -> Part {
-    Part { intents: settle(view, thing).into_iter().collect(), ..Part::ready(message) }
+    Part {
+        intents: settle(view, thing).into_iter().collect(),
+        ..Part::ready(message)
+    }
 }
 
 fn machine(view: &View<'_>, interface: &Interface, volume: &Volume) -> Part {
-    let mut live: Vec<_> = view.instances(HEAD).filter(|head| head.state.is_live()).collect();
+    let mut live: Vec<_> = view
+        .instances(HEAD)
+        .filter(|head| head.state.is_live())
+        .collect();
     live.sort_by_key(|head| attempt_of(&head.tags));
     let Some(current) = live.pop() else {
         return launch(view, interface, volume);
@@ -102,7 +127,13 @@ fn machine(view: &View<'_>, interface: &Interface, volume: &Volume) -> Part {
         return part;
     }
     let because = format!("{} has taken over as head", current.id);
-    part.and(Part::step("A former head is being ended", Step::Terminate { instances: surplus, because }))
+    part.and(Part::step(
+        "A former head is being ended",
+        Step::Terminate {
+            instances: surplus,
+            because,
+        },
+    ))
 }
 
 fn launch(view: &View<'_>, interface: &Interface, volume: &Volume) -> Part {
@@ -110,27 +141,54 @@ fn launch(view: &View<'_>, interface: &Interface, volume: &Volume) -> Part {
         return Part::waiting("The former head is being ended", Wait::FormerHead);
     }
     let head_type = &view.desired.cluster.head_type;
-    if view.intent(HEAD).is_none_or(|intent| intent.state != IntentState::Open)
+    if view
+        .intent(HEAD)
+        .is_none_or(|intent| intent.state != IntentState::Open)
         && let Some(excess) = preflight::over_limit(view, std::slice::from_ref(head_type), 1)
     {
         return Part::new(excess);
     }
-    let seen = view.instances(HEAD).map(|head| attempt_of(&head.tags)).max().unwrap_or_default();
-    let payload =
-        Payload { instance_type: head_type.clone(), ..Payload::default() };
-    Making { thing: HEAD, seen, rungs: vec![payload], absence: Absence::Ended }
-        .pursue(view, |payload, attempt| launch::head(view, payload, attempt))
+    let seen = view
+        .instances(HEAD)
+        .map(|head| attempt_of(&head.tags))
+        .max()
+        .unwrap_or_default();
+    let payload = Payload {
+        instance_type: head_type.clone(),
+        ..Payload::default()
+    };
+    Making {
+        thing: HEAD,
+        seen,
+        rungs: vec![payload],
+        absence: Absence::Ended,
+    }
+    .pursue(view, |payload, attempt| {
+        launch::head(view, payload, attempt)
+    })
 }
 
 fn of_instance(view: &View<'_>, head: &Instance, volume: &Volume) -> Part {
-    let intent = view.intent(HEAD).filter(|intent| intent.attempt == attempt_of(&head.tags));
+    let intent = view
+        .intent(HEAD)
+        .filter(|intent| intent.attempt == attempt_of(&head.tags));
     if let Some(intent) = intent.filter(|intent| intent.state == IntentState::Abandoned) {
         let (cause, detail) = Cause::read(intent);
         let because = cause.map_or_else(|| detail.to_owned(), |cause| format!("{cause}: {detail}"));
-        let reason = if cause == Some(Cause::BootFailed) { Reason::BootFailed } else { Reason::BootTimeout };
+        let reason = if cause == Some(Cause::BootFailed) {
+            Reason::BootFailed
+        } else {
+            Reason::BootTimeout
+        };
         return Part {
-            steps: vec![Step::Terminate { instances: vec![head.id.clone()], because: because.clone() }],
-            ..Part::new(Verdict::refused(reason, format!("{}: {because}; it is replaced", head.id)))
+            steps: vec![Step::Terminate {
+                instances: vec![head.id.clone()],
+                because: because.clone(),
+            }],
+            ..Part::new(Verdict::refused(
+                reason,
+                format!("{}: {because}; it is replaced", head.id),
+            ))
         };
     }
     match head.state {
@@ -138,9 +196,10 @@ fn of_instance(view: &View<'_>, head: &Instance, volume: &Volume) -> Part {
         InstanceState::Pending
         | InstanceState::Stopped
         | InstanceState::ShuttingDown
-        | InstanceState::Terminated => {
-            Part::waiting(format!("The head {} is {}", head.id, head.state), Wait::HeadInstance)
-        }
+        | InstanceState::Terminated => Part::waiting(
+            format!("The head {} is {}", head.id, head.state),
+            Wait::HeadInstance,
+        ),
     }
 }
 
@@ -148,7 +207,11 @@ fn running(view: &View<'_>, head: &Instance, volume: &Volume) -> Part {
     if volume.attached_to.as_ref() != Some(&head.id) {
         return attach(head, &volume.id);
     }
-    let report = view.observed.report.as_ref().filter(|report| report.instance_id == head.id.0);
+    let report = view
+        .observed
+        .report
+        .as_ref()
+        .filter(|report| report.instance_id == head.id.0);
     let online = view.observed.agents_online.contains(&head.id);
     match report.map_or("", |report| report.state.as_str()) {
         "Ready" if online => seen(view, HEAD, "The head accepts jobs"),
@@ -169,7 +232,9 @@ fn attach(head: &Instance, volume: &VolumeId) -> Part {
 
 /// Time since AWS answered the launch of this head, by our own clock; zero while we do not know.
 fn since_launch(view: &View<'_>, head: &Instance) -> std::time::Duration {
-    let intent = view.intent(HEAD).filter(|intent| intent.attempt == attempt_of(&head.tags));
+    let intent = view
+        .intent(HEAD)
+        .filter(|intent| intent.attempt == attempt_of(&head.tags));
     intent.map(|intent| view.since(intent)).unwrap_or_default()
 }
 
@@ -180,47 +245,82 @@ fn agent_missing(view: &View<'_>, head: &Instance) -> Part {
         return lost_contact(head);
     }
     if waited >= limit {
-        return out_of_time(view, &format!(
-            "the SSM agent of {} did not come online within {}s: check that subnet {} reaches the \
+        return out_of_time(
+            view,
+            &format!(
+                "the SSM agent of {} did not come online within {}s: check that subnet {} reaches the \
              SSM endpoints and that profile {} has AmazonSSMManagedInstanceCore",
-            head.id,
-            limit.as_secs(),
-            view.desired.cluster.head_subnet,
-            view.desired.cluster.head_profile
-        ));
+                head.id,
+                limit.as_secs(),
+                view.desired.cluster.head_subnet,
+                view.desired.cluster.head_profile
+            ),
+        );
     }
-    let wait = Wait::Agent { seconds: waited.as_secs(), limit: limit.as_secs() };
-    let message = format!("Head {}: its SSM agent is not online yet, given {}s", head.id, limit.as_secs());
+    let wait = Wait::Agent {
+        seconds: waited.as_secs(),
+        limit: limit.as_secs(),
+    };
+    let message = format!(
+        "Head {}: its SSM agent is not online yet, given {}s",
+        head.id,
+        limit.as_secs()
+    );
     let verdict = Verdict::new(ConditionStatus::Unknown, Reason::WaitingForAgent, message);
-    Part { waits: vec![wait], intents: noted(view, head), ..Part::new(verdict) }
+    Part {
+        waits: vec![wait],
+        intents: noted(view, head),
+        ..Part::new(verdict)
+    }
 }
 
 /// A head that was Ready before and does not answer now: told, not replaced; it may run jobs.
 fn lost_contact(head: &Instance) -> Part {
     let message = format!("Head {}: its SSM agent went offline", head.id);
-    Part::new(Verdict::new(ConditionStatus::Unknown, Reason::WaitingForAgent, message))
+    Part::new(Verdict::new(
+        ConditionStatus::Unknown,
+        Reason::WaitingForAgent,
+        message,
+    ))
 }
 
 fn is_settled(view: &View<'_>) -> bool {
-    view.intent(HEAD).is_some_and(|intent| intent.state == IntentState::Settled)
+    view.intent(HEAD)
+        .is_some_and(|intent| intent.state == IntentState::Settled)
 }
 
 fn booting(view: &View<'_>, head: &Instance, report: Option<&Report>) -> Part {
     let limit = view.desired.settings.boot_timeout;
     let step = report.map_or("", |report| report.step.as_str());
     if since_launch(view, head) >= limit && !is_settled(view) {
-        let late = format!("{} did not boot within {}s; last step '{step}'", head.id, limit.as_secs());
+        let late = format!(
+            "{} did not boot within {}s; last step '{step}'",
+            head.id,
+            limit.as_secs()
+        );
         return out_of_time(view, &late);
     }
-    let message = format!("Head {} boots; the steps are on the state volume under boot/", head.id);
+    let message = format!(
+        "Head {} boots; the steps are on the state volume under boot/",
+        head.id
+    );
     let verdict = Verdict::new(ConditionStatus::Unknown, Reason::Booting, message);
-    let waits = vec![Wait::HeadBoot { step: step.to_owned() }];
-    Part { waits, intents: noted(view, head), ..Part::new(verdict) }
+    let waits = vec![Wait::HeadBoot {
+        step: step.to_owned(),
+    }];
+    Part {
+        waits,
+        intents: noted(view, head),
+        ..Part::new(verdict)
+    }
 }
 
 fn boot_failed(view: &View<'_>, head: &Instance, report: Option<&Report>) -> Part {
     let words = report.map_or_else(String::new, |report| {
-        format!("boot step '{}' of {} failed: {}", report.step, head.id, report.message)
+        format!(
+            "boot step '{}' of {} failed: {}",
+            report.step, head.id, report.message
+        )
     });
     match view.intent(HEAD) {
         Some(intent) if !is_settled(view) => give_up(view, intent, Cause::BootFailed, words),
@@ -240,7 +340,11 @@ fn noted(view: &View<'_>, head: &Instance) -> Vec<hpc_crds::Intent> {
     let attempt = attempt_of(&head.tags);
     match view.intent(HEAD) {
         Some(intent) if intent.attempt == attempt && intent.state == IntentState::Open => {
-            vec![crate::intents::acted(intent, vec![head.id.0.clone()], view.now)]
+            vec![crate::intents::acted(
+                intent,
+                vec![head.id.0.clone()],
+                view.now,
+            )]
         }
         Some(intent) if intent.attempt >= attempt => vec![],
         _ => vec![adopted(view, head, attempt)],
@@ -249,7 +353,10 @@ fn noted(view: &View<'_>, head: &Instance) -> Vec<hpc_crds::Intent> {
 
 /// The intent of a head whose record was lost.
 fn adopted(view: &View<'_>, head: &Instance, attempt: i32) -> hpc_crds::Intent {
-    let payload = Payload { instance_type: head.instance_type.clone(), ..Payload::default() };
+    let payload = Payload {
+        instance_type: head.instance_type.clone(),
+        ..Payload::default()
+    };
     let proposal = crate::intents::Proposal {
         owner: &view.desired.owner,
         thing: HEAD,

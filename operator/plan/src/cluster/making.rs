@@ -64,10 +64,19 @@ impl Making<'_> {
         let Some(rung) = self.rungs.get(after.rung).or_else(|| self.rungs.first()) else {
             return Part::pending();
         };
-        let payload = Payload { rung: after.rung, round: after.round, ..rung.clone() };
+        let payload = Payload {
+            rung: after.rung,
+            round: after.round,
+            ..rung.clone()
+        };
         let body_hash = intents::hash(&body(&payload, attempt));
-        let proposal =
-            Proposal { owner: &view.desired.owner, thing: self.thing, attempt, body_hash, payload };
+        let proposal = Proposal {
+            owner: &view.desired.owner,
+            thing: self.thing,
+            attempt,
+            body_hash,
+            payload,
+        };
         let verdict = Verdict::creating(format!("{} is about to be created", self.thing));
         Part::storing(proposal.open(view.now), verdict)
     }
@@ -83,12 +92,29 @@ impl Making<'_> {
         let creating = format!("{} is being created", self.thing);
         if intents::hash(&body) == intent.body_hash && intent.reason != MISMATCH {
             let token = Token(intent.token.clone());
-            return Part::step(creating, Step::Create { token, thing: self.thing.to_owned(), body });
+            return Part::step(
+                creating,
+                Step::Create {
+                    token,
+                    thing: self.thing.to_owned(),
+                    body,
+                },
+            );
         }
         if view.since(intent) < view.desired.settings.lookup_window {
-            return Part::waiting(creating, Wait::LookUp { thing: self.thing.to_owned() });
+            return Part::waiting(
+                creating,
+                Wait::LookUp {
+                    thing: self.thing.to_owned(),
+                },
+            );
         }
-        give_up(view, intent, Cause::Superseded, "the request changed before it was answered")
+        give_up(
+            view,
+            intent,
+            Cause::Superseded,
+            "the request changed before it was answered",
+        )
     }
 
     /// It was there and is not shown now: from here the look-up window runs.
@@ -99,11 +125,18 @@ impl Making<'_> {
 
     fn await_sight(&self, view: &View<'_>, intent: &Intent) -> Part {
         if view.since(intent) < view.desired.settings.lookup_window {
-            let wait = Wait::Visible { thing: self.thing.to_owned() };
+            let wait = Wait::Visible {
+                thing: self.thing.to_owned(),
+            };
             return Part::waiting(format!("{} is not visible yet", self.thing), wait);
         }
         let ids = intent.resource_ids.join(" ");
-        give_up(view, intent, Cause::Vanished, format!("{ids} never became visible"))
+        give_up(
+            view,
+            intent,
+            Cause::Vanished,
+            format!("{ids} never became visible"),
+        )
     }
 
     /// An attempt was given up: the next rung at once, or the first one again after a back-off.
@@ -118,7 +151,9 @@ impl Making<'_> {
         let next = self.next(&failed, cause);
         if is_over(&next, cause) {
             return Part {
-                waits: vec![Wait::Human { because: intent.reason.clone() }],
+                waits: vec![Wait::Human {
+                    because: intent.reason.clone(),
+                }],
                 ..Part::new(spent(self.thing, cause, detail))
             };
         }
@@ -133,9 +168,17 @@ impl Making<'_> {
             return self.propose(view, &next, body);
         }
         let because = cause.map_or_else(String::new, |cause| cause.to_string());
-        let message = format!("{}: {detail}; next try within {}s", self.thing, wait.as_secs());
+        let message = format!(
+            "{}: {detail}; next try within {}s",
+            self.thing,
+            wait.as_secs()
+        );
         Part {
-            waits: vec![Wait::Retry { thing: self.thing.to_owned(), seconds: left, because }],
+            waits: vec![Wait::Retry {
+                thing: self.thing.to_owned(),
+                seconds: left,
+                because,
+            }],
             ..Part::new(refusal(cause, message))
         }
     }
@@ -143,9 +186,17 @@ impl Making<'_> {
     fn next(&self, failed: &Payload, cause: Option<Cause>) -> Payload {
         let further = failed.rung + 1 < self.rungs.len();
         if further && matches!(cause, Some(Cause::Capacity | Cause::NotOffered)) {
-            Payload { rung: failed.rung + 1, round: failed.round, ..Payload::default() }
+            Payload {
+                rung: failed.rung + 1,
+                round: failed.round,
+                ..Payload::default()
+            }
         } else {
-            Payload { rung: 0, round: failed.round + 1, ..Payload::default() }
+            Payload {
+                rung: 0,
+                round: failed.round + 1,
+                ..Payload::default()
+            }
         }
     }
 }
@@ -174,7 +225,8 @@ pub(super) fn settle(view: &View<'_>, thing: &str) -> Option<Intent> {
 /// A newer operator's intent: carried as it is, not acted on.
 fn newer(intent: &Intent) -> Part {
     let (thing, version) = (intent.thing.clone(), intent.version);
-    let message = format!("{thing} has an intent of version {version}, written by a newer operator");
+    let message =
+        format!("{thing} has an intent of version {version}, written by a newer operator");
     Part {
         waits: vec![Wait::NewerIntent { thing, version }],
         ..Part::new(Verdict::stalled(Reason::UnknownIntent, message))
@@ -188,7 +240,10 @@ fn is_over(next: &Payload, cause: Option<Cause>) -> bool {
 }
 
 fn has_backoff(cause: Option<Cause>) -> bool {
-    !matches!(cause, Some(Cause::Spent | Cause::Superseded | Cause::Deleting))
+    !matches!(
+        cause,
+        Some(Cause::Spent | Cause::Superseded | Cause::Deleting)
+    )
 }
 
 fn spent(thing: &str, cause: Option<Cause>, detail: &str) -> Verdict {
@@ -213,6 +268,8 @@ const fn reason_of(cause: Option<Cause>) -> (Reason, bool) {
         Some(Cause::BootFailed) => (Reason::BootFailed, true),
         Some(Cause::Failed) => (Reason::FileSystemFailed, true),
         Some(Cause::Vanished) => (Reason::LostInstances, true),
-        Some(Cause::Spent | Cause::Superseded | Cause::Deleting) | None => (Reason::Creating, false),
+        Some(Cause::Spent | Cause::Superseded | Cause::Deleting) | None => {
+            (Reason::Creating, false)
+        }
     }
 }

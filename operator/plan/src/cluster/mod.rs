@@ -33,7 +33,11 @@ use part::{Part, Parts, View};
 
 /// What to do now for this cluster, and what it waits for. Total: it has an answer for everything.
 pub fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> ClusterPlan {
-    let view = View { desired, observed, now };
+    let view = View {
+        desired,
+        observed,
+        now,
+    };
     let parts = match gate::check(&view) {
         Some(stopped) => stopped,
         None if desired.goal == Goal::Absent => Parts::only(deletion::deletion(&view)),
@@ -51,12 +55,22 @@ fn standing(view: &View<'_>) -> Parts {
         return Parts::refused(faults);
     }
     let network = network::network(view);
-    let storage = if network.is_ready() { storage::storage(view) } else { Part::pending() };
+    let storage = if network.is_ready() {
+        storage::storage(view)
+    } else {
+        Part::pending()
+    };
     let head = if network.is_ready() {
         head::head(view, storage.is_ready())
     } else {
         Part::pending()
     };
     let fleets = fleets::fleets(view, storage.is_ready() && head.is_ready());
-    Parts { network, storage, head, fleets, whole: None }
+    Parts {
+        network,
+        storage,
+        head,
+        fleets,
+        whole: None,
+    }
 }

@@ -163,7 +163,7 @@ pub struct Volume {
 }
 
 /// State of a volume.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 pub enum VolumeState {
     /// Being made.
     Creating,
@@ -201,7 +201,7 @@ pub struct Instance {
 }
 
 /// State of an instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, strum::Display)]
 pub enum InstanceState {
     /// Coming.
     Pending,
@@ -243,7 +243,7 @@ pub struct FileSystem {
 }
 
 /// Life of a file system.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, strum::Display)]
 pub enum Lifecycle {
     /// Being made.
     Creating,
@@ -333,6 +333,11 @@ impl Outcome {
             | Step::Terminate { .. }
             | Step::Delete { .. } => None,
         };
-        Self { token, step: step.to_string(), part: step.part(), result }
+        Self {
+            token,
+            step: step.to_string(),
+            part: step.part(),
+            result,
+        }
     }
 }

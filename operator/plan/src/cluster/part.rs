@@ -33,7 +33,12 @@ pub(super) struct Verdict {
 
 impl Verdict {
     pub fn new(truth: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
-        Self { truth, reason, message: message.into(), stalled: false }
+        Self {
+            truth,
+            reason,
+            message: message.into(),
+            stalled: false,
+        }
     }
 
     pub fn ready(message: impl Into<String>) -> Self {
@@ -49,7 +54,10 @@ impl Verdict {
     }
 
     pub fn stalled(reason: Reason, message: impl Into<String>) -> Self {
-        Self { stalled: true, ..Self::refused(reason, message) }
+        Self {
+            stalled: true,
+            ..Self::refused(reason, message)
+        }
     }
 
     /// Of two verdicts on one part the worse; of equal ones the first.
@@ -59,7 +67,11 @@ impl Verdict {
             ConditionStatus::Unknown => 1,
             ConditionStatus::True => 0,
         };
-        if rank(&other) > rank(&self) { other } else { self }
+        if rank(&other) > rank(&self) {
+            other
+        } else {
+            self
+        }
     }
 }
 
@@ -77,7 +89,13 @@ pub(super) struct Part {
 
 impl Part {
     pub fn new(verdict: Verdict) -> Self {
-        Self { steps: vec![], waits: vec![], intents: vec![], forget: vec![], verdict }
+        Self {
+            steps: vec![],
+            waits: vec![],
+            intents: vec![],
+            forget: vec![],
+            verdict,
+        }
     }
 
     pub fn ready(message: impl Into<String>) -> Self {
@@ -85,20 +103,37 @@ impl Part {
     }
 
     pub fn pending() -> Self {
-        Self::new(Verdict::new(ConditionStatus::Unknown, Reason::Pending, "waits for what comes before it"))
+        Self::new(Verdict::new(
+            ConditionStatus::Unknown,
+            Reason::Pending,
+            "waits for what comes before it",
+        ))
     }
 
     pub fn waiting(message: impl Into<String>, wait: Wait) -> Self {
-        Self { waits: vec![wait], ..Self::new(Verdict::creating(message)) }
+        Self {
+            waits: vec![wait],
+            ..Self::new(Verdict::creating(message))
+        }
     }
 
     pub fn step(message: impl Into<String>, step: Step) -> Self {
-        Self { steps: vec![step], ..Self::new(Verdict::creating(message)) }
+        Self {
+            steps: vec![step],
+            ..Self::new(Verdict::creating(message))
+        }
     }
 
     pub fn storing(intent: Intent, verdict: Verdict) -> Self {
-        let wait = Wait::Intent { thing: intent.thing.clone(), attempt: intent.attempt };
-        Self { intents: vec![intent], waits: vec![wait], ..Self::new(verdict) }
+        let wait = Wait::Intent {
+            thing: intent.thing.clone(),
+            attempt: intent.attempt,
+        };
+        Self {
+            intents: vec![intent],
+            waits: vec![wait],
+            ..Self::new(verdict)
+        }
     }
 
     pub fn is_ready(&self) -> bool {
@@ -167,7 +202,12 @@ impl Parts {
 
 impl<'a> View<'a> {
     pub fn intent(&self, thing: &str) -> Option<&'a Intent> {
-        self.observed.object.status.intents.iter().find(|intent| intent.thing == thing)
+        self.observed
+            .object
+            .status
+            .intents
+            .iter()
+            .find(|intent| intent.thing == thing)
     }
 
     pub fn group(&self, role: &str) -> Option<&'a Group> {
@@ -184,7 +224,9 @@ impl<'a> View<'a> {
     }
 
     pub fn file_systems(&self, role: &str) -> impl Iterator<Item = &'a FileSystem> {
-        with_role(&self.observed.file_systems, role, |file_system| &file_system.tags)
+        with_role(&self.observed.file_systems, role, |file_system| {
+            &file_system.tags
+        })
     }
 
     pub fn volumes(&self, role: &str) -> impl Iterator<Item = &'a Volume> {
@@ -211,10 +253,13 @@ fn with_role<'a, T>(
     role: &str,
     tags: impl Fn(&T) -> &Tags,
 ) -> impl Iterator<Item = &'a T> {
-    all.iter().filter(move |item| tags(item).get(ROLE).is_some_and(|value| value == role))
+    all.iter()
+        .filter(move |item| tags(item).get(ROLE).is_some_and(|value| value == role))
 }
 
 /// The attempt a resource was made in; 0 when it is not told.
 pub(super) fn attempt_of(tags: &Tags) -> i32 {
-    tags.get(ATTEMPT).and_then(|text| text.parse().ok()).unwrap_or_default()
+    tags.get(ATTEMPT)
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_default()
 }

@@ -15,7 +15,13 @@ pub(super) fn faults(view: &View<'_>) -> Vec<Fault> {
     let mut faults = subnets(view);
     if faults.is_empty() {
         faults.extend(head(view));
-        faults.extend(view.desired.cluster.queues.iter().filter_map(|queue| of_queue(view, queue)));
+        faults.extend(
+            view.desired
+                .cluster
+                .queues
+                .iter()
+                .filter_map(|queue| of_queue(view, queue)),
+        );
     }
     faults
 }
@@ -26,8 +32,12 @@ fn fault(part: ConditionType, reason: Reason, message: String) -> Fault {
 
 fn subnets(view: &View<'_>) -> Vec<Fault> {
     let cluster = &view.desired.cluster;
-    let named = std::iter::once((&cluster.head_subnet, "headSubnetId"))
-        .chain(cluster.compute_subnets.iter().map(|id| (id, "computeSubnetIds")));
+    let named = std::iter::once((&cluster.head_subnet, "headSubnetId")).chain(
+        cluster
+            .compute_subnets
+            .iter()
+            .map(|id| (id, "computeSubnetIds")),
+    );
     let missing = named.filter(|(id, _)| view.subnet(id).is_none());
     let faults = missing.map(|(id, field)| {
         let message = format!(
@@ -35,7 +45,11 @@ fn subnets(view: &View<'_>) -> Vec<Fault> {
              account and region",
             cluster.region
         );
-        fault(ConditionType::NetworkReady, Reason::DependencyMissing, message)
+        fault(
+            ConditionType::NetworkReady,
+            Reason::DependencyMissing,
+            message,
+        )
     });
     faults.take(1).collect()
 }
@@ -44,7 +58,11 @@ fn head(view: &View<'_>) -> Option<Fault> {
     let name = &view.desired.cluster.head_type;
     let part = ConditionType::HeadReady;
     let Some(kind) = view.observed.types.get(name) else {
-        return Some(fault(part, Reason::NotOffered, unknown_type("spec.aws.head.instanceType", name)));
+        return Some(fault(
+            part,
+            Reason::NotOffered,
+            unknown_type("spec.aws.head.instanceType", name),
+        ));
     };
     let Some(image) = &view.observed.image else {
         let message = format!(
@@ -78,7 +96,9 @@ fn of_queue(view: &View<'_>, queue: &Queue) -> Option<Fault> {
             Some(kind) => kinds.push(kind),
         }
     }
-    let unsupported = kinds.iter().find_map(|kind| unfit(view, queue, kind, &field));
+    let unsupported = kinds
+        .iter()
+        .find_map(|kind| unfit(view, queue, kind, &field));
     if let Some(message) = unsupported.or_else(|| unequal(&kinds, &field)) {
         return Some(fault(part, Reason::UnsupportedConfiguration, message));
     }
@@ -134,28 +154,41 @@ fn unequal(kinds: &[&InstanceType], field: &str) -> Option<String> {
 }
 
 fn unknown_type(field: &str, name: &str) -> String {
-    format!("{field}: AWS knows no instance type '{name}' in this region. Check the spelling or choose another")
+    format!(
+        "{field}: AWS knows no instance type '{name}' in this region. Check the spelling or choose another"
+    )
 }
 
 fn not_offered(field: &str, name: &str, zone: &str) -> String {
-    format!("{field}: '{name}' is not offered in {zone}. Choose another type or a subnet in a zone that offers it")
+    format!(
+        "{field}: '{name}' is not offered in {zone}. Choose another type or a subnet in a zone that offers it"
+    )
 }
 
 fn zones<'a>(view: &View<'a>) -> impl Iterator<Item = &'a str> {
     let subnets = view.desired.cluster.compute_subnets.iter();
     let view = *view;
-    subnets.filter_map(move |id| view.subnet(id)).map(|subnet| subnet.zone.as_str())
+    subnets
+        .filter_map(move |id| view.subnet(id))
+        .map(|subnet| subnet.zone.as_str())
 }
 
 fn offered(view: &View<'_>, name: &str, zone: &str) -> bool {
-    view.observed.offered.iter().any(|(kind, place)| kind == name && place == zone)
+    view.observed
+        .offered
+        .iter()
+        .any(|(kind, place)| kind == name && place == zone)
 }
 
 /// Subnets of the queues whose zone offers the type, in the order of the spec.
 pub(super) fn places<'a>(view: &View<'a>, name: &str) -> Vec<(&'a SubnetId, &'a str)> {
     let subnets = view.desired.cluster.compute_subnets.iter();
-    let found = subnets.filter_map(|id| view.subnet(id)).map(|subnet| (&subnet.id, subnet.zone.as_str()));
-    found.filter(|(_, zone)| offered(view, name, zone)).collect()
+    let found = subnets
+        .filter_map(|id| view.subnet(id))
+        .map(|subnet| (&subnet.id, subnet.zone.as_str()));
+    found
+        .filter(|(_, zone)| offered(view, name, zone))
+        .collect()
 }
 
 /// The verdict when `count` more instances of the dearest of `types` pass a limit of the operator.
@@ -173,7 +206,10 @@ pub(super) fn over_limit(view: &View<'_>, types: &[String], count: i64) -> Optio
         ));
     }
     let price = types.iter().map(|name| observed.prices.get(name).copied());
-    let Some(price) = price.collect::<Option<Vec<_>>>().and_then(|all| all.into_iter().max()) else {
+    let Some(price) = price
+        .collect::<Option<Vec<_>>>()
+        .and_then(|all| all.into_iter().max())
+    else {
         return Some(Verdict::refused(
             Reason::LimitExceeded,
             format!(
@@ -183,7 +219,9 @@ pub(super) fn over_limit(view: &View<'_>, types: &[String], count: i64) -> Optio
             ),
         ));
     };
-    let cost = observed.installation_hourly_cost.saturating_add(price.saturating_mul(count));
+    let cost = observed
+        .installation_hourly_cost
+        .saturating_add(price.saturating_mul(count));
     (cost > settings.max_hourly_cost).then(|| {
         Verdict::refused(
             Reason::LimitExceeded,

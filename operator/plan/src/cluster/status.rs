@@ -47,31 +47,55 @@ pub(super) fn assemble(view: &View<'_>, parts: Parts) -> ClusterPlan {
         None => vec![parts.network, parts.storage, parts.head, parts.fleets],
     };
     let requeue = requeue(&all);
-    let mut plan = Plan { steps: vec![], waits: vec![], status: wrap(view, status), requeue };
+    let mut plan = Plan {
+        steps: vec![],
+        waits: vec![],
+        status: wrap(view, status),
+        requeue,
+    };
     for part in all {
         plan.steps.extend(part.steps);
         plan.waits.extend(part.waits);
         store(&mut plan.status.status.intents, part.intents, &part.forget);
     }
-    if view.desired.settings.dry_run { rehearse(view, plan) } else { plan }
+    if view.desired.settings.dry_run {
+        rehearse(view, plan)
+    } else {
+        plan
+    }
 }
 
 fn wrap(view: &View<'_>, status: HpcClusterStatus) -> ClusterStatus {
-    ClusterStatus { status, before: view.observed.object.status.conditions.clone() }
+    ClusterStatus {
+        status,
+        before: view.observed.object.status.conditions.clone(),
+    }
 }
 
 /// Tells what would be done, and does nothing.
 fn rehearse(view: &View<'_>, mut plan: ClusterPlan) -> ClusterPlan {
     let would: Vec<String> = plan.steps.iter().map(ToString::to_string).collect();
-    let would = if would.is_empty() { "do nothing".to_owned() } else { would.join("; ") };
+    let would = if would.is_empty() {
+        "do nothing".to_owned()
+    } else {
+        would.join("; ")
+    };
     let mut set = ConditionSet::new(&plan.status.before, view.desired.generation, view.now);
     let message = format!("--dry-run: the operator would {would}");
-    set.set(ConditionType::Ready, ConditionStatus::Unknown, Reason::DryRun, &message);
+    set.set(
+        ConditionType::Ready,
+        ConditionStatus::Unknown,
+        Reason::DryRun,
+        &message,
+    );
     for part in ConditionType::CLUSTER_PARTS {
         set.keep(part);
     }
     plan.status.status.conditions = set.into_conditions();
-    plan.status.status.intents.clone_from(&view.observed.object.status.intents);
+    plan.status
+        .status
+        .intents
+        .clone_from(&view.observed.object.status.intents);
     plan.steps.clear();
     plan.requeue = Requeue::After(STUCK);
     plan
@@ -79,7 +103,9 @@ fn rehearse(view: &View<'_>, mut plan: ClusterPlan) -> ClusterPlan {
 
 fn requeue(parts: &[Part]) -> Requeue {
     let busy = |part: &Part| !part.steps.is_empty() || !part.waits.is_empty() || !part.is_ready();
-    let stuck = parts.iter().all(|part| part.is_ready() || part.verdict.stalled);
+    let stuck = parts
+        .iter()
+        .all(|part| part.is_ready() || part.verdict.stalled);
     match (parts.iter().any(busy), stuck) {
         (false, _) => Requeue::OnChange,
         (true, true) => Requeue::After(STUCK),
@@ -112,7 +138,10 @@ fn conditions(view: &View<'_>, parts: &Parts) -> Vec<Condition> {
             state(&mut set, type_, &part.verdict);
         }
         root(&mut set);
-        let stalled = each.iter().map(|part| &part.verdict).find(|verdict| verdict.stalled);
+        let stalled = each
+            .iter()
+            .map(|part| &part.verdict)
+            .find(|verdict| verdict.stalled);
         progress(&mut set, stalled);
     }
     set.into_conditions()
@@ -123,7 +152,10 @@ fn state(set: &mut ConditionSet<'_>, type_: ConditionType, verdict: &Verdict) {
 }
 
 fn root(set: &mut ConditionSet<'_>) {
-    let success = (Reason::Ready, "The head accepts jobs, storage is mounted, every queue has its nodes");
+    let success = (
+        Reason::Ready,
+        "The head accepts jobs, storage is mounted, every queue has its nodes",
+    );
     set.set_root(ConditionType::Ready, &ConditionType::CLUSTER_PARTS, success);
 }
 
@@ -131,7 +163,12 @@ fn simulated(view: &View<'_>, set: &mut ConditionSet<'_>) {
     let fabric = &view.desired.settings.simulated_fabric;
     if !fabric.is_empty() {
         let message = format!("AWS is simulated and the {fabric} provider stands in for EFA");
-        set.set(ConditionType::Simulated, ConditionStatus::True, Reason::Simulated, &message);
+        set.set(
+            ConditionType::Simulated,
+            ConditionStatus::True,
+            Reason::Simulated,
+            &message,
+        );
     }
 }
 
@@ -140,12 +177,22 @@ fn progress(set: &mut ConditionSet<'_>, stalled: Option<&Verdict>) {
     let ready = set.get(ConditionType::Ready).cloned();
     if let Some(verdict) = stalled {
         let message = verdict.message.clone();
-        set.set(ConditionType::Stalled, ConditionStatus::True, verdict.reason, &message);
+        set.set(
+            ConditionType::Stalled,
+            ConditionStatus::True,
+            verdict.reason,
+            &message,
+        );
         return;
     }
     if let Some(ready) = ready.filter(|ready| ready.status != ConditionStatus::True) {
         let reason = ready.known_reason().unwrap_or(Reason::Pending);
-        set.set(ConditionType::Reconciling, ConditionStatus::True, reason, &ready.message);
+        set.set(
+            ConditionType::Reconciling,
+            ConditionStatus::True,
+            reason,
+            &ready.message,
+        );
     }
 }
 
@@ -171,8 +218,9 @@ fn facts(view: &View<'_>, parts: &Parts) -> HpcClusterStatus {
     if parts.whole.is_none() || view.desired.goal == Goal::Absent {
         status.head = head(view);
         status.storage = storages(view);
-        status.state_volume = current_volume(view)
-            .map(|volume| StateVolumeStatus { volume_id: volume.id.0.clone() });
+        status.state_volume = current_volume(view).map(|volume| StateVolumeStatus {
+            volume_id: volume.id.0.clone(),
+        });
         status.queues = queues(view);
         status.nodes = Some(nodes(&status.queues));
         status.retained = retained(view);
@@ -192,15 +240,27 @@ fn head(view: &View<'_>) -> Option<HeadStatus> {
 
 fn storages(view: &View<'_>) -> Vec<StorageStatus> {
     let wanted = view.desired.cluster.storages.iter();
-    wanted.map(|wanted| one_storage(view, &wanted.name)).collect()
+    wanted
+        .map(|wanted| one_storage(view, &wanted.name))
+        .collect()
 }
 
 fn one_storage(view: &View<'_>, name: &str) -> StorageStatus {
-    let told = view.observed.object.status.storage.iter().find(|told| told.name == name);
+    let told = view
+        .observed
+        .object
+        .status
+        .storage
+        .iter()
+        .find(|told| told.name == name);
     let reached = told.is_some_and(|told| told.reached_available);
     let Some(found) = storage::current(view, name) else {
         let told = told.cloned().unwrap_or_default();
-        return StorageStatus { name: name.to_owned(), state: String::new(), ..told };
+        return StorageStatus {
+            name: name.to_owned(),
+            state: String::new(),
+            ..told
+        };
     };
     let available = matches!(found.lifecycle, Lifecycle::Available | Lifecycle::Updating);
     StorageStatus {
@@ -217,7 +277,13 @@ fn queues(view: &View<'_>) -> Vec<QueueStatus> {
     let wanted = view.desired.cluster.queues.iter();
     let status = wanted.map(|queue| {
         let fleet = Fleet::new(view, queue);
-        let told = view.observed.object.status.queues.iter().find(|told| told.name == queue.name);
+        let told = view
+            .observed
+            .object
+            .status
+            .queues
+            .iter()
+            .find(|told| told.name == queue.name);
         QueueStatus {
             name: queue.name.clone(),
             zone: fleet.zone().unwrap_or_default().to_owned(),
@@ -232,10 +298,17 @@ fn queues(view: &View<'_>) -> Vec<QueueStatus> {
 
 /// When a given-up launch is tried again.
 fn next_try(view: &View<'_>, thing: &str) -> Option<Time> {
-    let intent = view.intent(thing).filter(|intent| intent.state == IntentState::Abandoned)?;
+    let intent = view
+        .intent(thing)
+        .filter(|intent| intent.state == IntentState::Abandoned)?;
     let first = view.desired.settings.capacity_backoff;
     let wait = intents::backoff(first, Payload::of(intent).round, &view.desired.owner);
-    intent.changed_at.timestamp().checked_add(wait).ok().map(Time::new)
+    intent
+        .changed_at
+        .timestamp()
+        .checked_add(wait)
+        .ok()
+        .map(Time::new)
 }
 
 fn nodes(queues: &[QueueStatus]) -> NodesStatus {
@@ -246,14 +319,28 @@ fn nodes(queues: &[QueueStatus]) -> NodesStatus {
 fn retained(view: &View<'_>) -> Vec<RetainedResource> {
     let name = |tags: &crate::cloud::Tags| tags.get(ROLE).cloned().unwrap_or_default();
     let observed = view.observed;
-    let volumes = observed.volumes.iter().filter(|found| found.tags.contains_key(RETAINED));
+    let volumes = observed
+        .volumes
+        .iter()
+        .filter(|found| found.tags.contains_key(RETAINED));
     let volumes = volumes.map(|found| ("Volume", found.id.0.clone(), name(&found.tags)));
-    let files = observed.file_systems.iter().filter(|found| found.tags.contains_key(RETAINED));
+    let files = observed
+        .file_systems
+        .iter()
+        .filter(|found| found.tags.contains_key(RETAINED));
     let files = files.map(|found| ("FileSystem", found.id.0.clone(), name(&found.tags)));
-    let groups = observed.groups.iter().filter(|found| found.tags.contains_key(RETAINED));
+    let groups = observed
+        .groups
+        .iter()
+        .filter(|found| found.tags.contains_key(RETAINED));
     let groups = groups.map(|found| ("SecurityGroup", found.id.0.clone(), name(&found.tags)));
     let all = volumes.chain(files).chain(groups);
-    all.map(|(kind, id, name)| RetainedResource { kind: kind.to_owned(), id, name }).collect()
+    all.map(|(kind, id, name)| RetainedResource {
+        kind: kind.to_owned(),
+        id,
+        name,
+    })
+    .collect()
 }
 
 impl ClusterStatus {
@@ -278,10 +365,14 @@ impl ClusterStatus {
     fn note(&mut self, outcome: &Outcome, now: Timestamp) {
         let Some(token) = &outcome.token else { return };
         let intents = &mut self.status.intents;
-        let Some(intent) = intents.iter_mut().find(|intent| intent.token == *token) else { return };
+        let Some(intent) = intents.iter_mut().find(|intent| intent.token == *token) else {
+            return;
+        };
         match &outcome.result {
             Ok(ids) => *intent = intents::acted(intent, ids.clone(), now),
-            Err(failure) if failure.kind == Kind::TokenMismatch => MISMATCH.clone_into(&mut intent.reason),
+            Err(failure) if failure.kind == Kind::TokenMismatch => {
+                MISMATCH.clone_into(&mut intent.reason)
+            }
             Err(failure) => {
                 if let Some(cause) = Cause::of(failure.kind) {
                     let detail = format!("{}: {}", failure.code, failure.message);
@@ -294,7 +385,11 @@ impl ClusterStatus {
     }
 
     fn remember_capacity(&mut self, intent: &Intent, failure: &Failure) {
-        let queue = self.status.queues.iter_mut().find(|queue| fleets::thing(&queue.name) == intent.thing);
+        let queue = self
+            .status
+            .queues
+            .iter_mut()
+            .find(|queue| fleets::thing(&queue.name) == intent.thing);
         if let (Some(queue), Kind::Capacity) = (queue, failure.kind) {
             let payload = Payload::of(intent);
             queue.last_capacity_error = Some(CapacityError {
@@ -310,14 +405,18 @@ impl ClusterStatus {
         let assembled = std::mem::take(&mut self.status.conditions);
         let mut set = ConditionSet::new(&self.before, self.status.observed_generation, now);
         for condition in &assembled {
-            if let (Some(type_), Some(reason)) = (condition.known_type(), condition.known_reason()) {
+            if let (Some(type_), Some(reason)) = (condition.known_type(), condition.known_reason())
+            {
                 set.set(type_, condition.status, reason, &condition.message);
             }
         }
         for (part, failure) in failures {
             state(&mut set, *part, &gate::failed(failure));
         }
-        if failures.iter().all(|(part, _)| *part != ConditionType::Ready) {
+        if failures
+            .iter()
+            .all(|(part, _)| *part != ConditionType::Ready)
+        {
             root(&mut set);
         }
         progress(&mut set, None);
@@ -327,16 +426,27 @@ impl ClusterStatus {
 
 /// Failures that are part of the way: the next observation shows what they mean.
 const fn is_ordinary(failure: &Failure) -> bool {
-    matches!(failure.kind, Kind::NotFound | Kind::InUse | Kind::Exists | Kind::TokenSpent | Kind::TokenMismatch)
+    matches!(
+        failure.kind,
+        Kind::NotFound | Kind::InUse | Kind::Exists | Kind::TokenSpent | Kind::TokenMismatch
+    )
 }
 
 impl fmt::Display for ClusterStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let conditions = self.status.conditions.iter();
-        let words: Vec<_> = conditions.map(|c| format!("{}={}({})", c.type_, c.status, c.reason)).collect();
+        let words: Vec<_> = conditions
+            .map(|c| format!("{}={}({})", c.type_, c.status, c.reason))
+            .collect();
         f.write_str(&words.join(" "))?;
         for intent in &self.status.intents {
-            let Intent { thing, attempt, state, reason, .. } = intent;
+            let Intent {
+                thing,
+                attempt,
+                state,
+                reason,
+                ..
+            } = intent;
             write!(f, "\n  intent {thing} #{attempt} {state}")?;
             if !reason.is_empty() {
                 write!(f, " ({reason})")?;

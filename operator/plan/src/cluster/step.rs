@@ -242,10 +242,18 @@ impl fmt::Display for Body {
             Self::Interface(body) => write!(f, "interface in {}", body.subnet),
             Self::Volume(body) => write!(f, "volume of {} GiB in {}", body.size_gib, body.zone),
             Self::FileSystem(body) => {
-                write!(f, "{} of {} GiB in {}", body.deployment_type, body.capacity_gib, body.subnet)
+                write!(
+                    f,
+                    "{} of {} GiB in {}",
+                    body.deployment_type, body.capacity_gib, body.subnet
+                )
             }
             Self::Launch(body) => {
-                write!(f, "{} x {} in {}", body.count, body.instance_type, body.subnet)
+                write!(
+                    f,
+                    "{} x {} in {}",
+                    body.count, body.instance_type, body.subnet
+                )
             }
         }
     }
@@ -275,7 +283,9 @@ impl fmt::Display for Step {
             Self::CreatePlacementGroup { name, .. } => write!(f, "create placement group {name}"),
             Self::CreateDocument { name, .. } => write!(f, "create document {name}"),
             Self::Create { token, thing, body } => write!(f, "create {thing}: {body} [{token}]"),
-            Self::AttachVolume { volume, instance, .. } => write!(f, "attach {volume} to {instance}"),
+            Self::AttachVolume {
+                volume, instance, ..
+            } => write!(f, "attach {volume} to {instance}"),
             Self::TagRetained { resource, .. } => write!(f, "mark {resource} as retained"),
             Self::Terminate { instances, because } => {
                 let ids: Vec<&str> = instances.iter().map(InstanceId::as_str).collect();
@@ -286,7 +296,12 @@ impl fmt::Display for Step {
     }
 }
 
-fn rules_of(f: &mut fmt::Formatter<'_>, verb: &str, group: &GroupId, rules: &[Rule]) -> fmt::Result {
+fn rules_of(
+    f: &mut fmt::Formatter<'_>,
+    verb: &str,
+    group: &GroupId,
+    rules: &[Rule],
+) -> fmt::Result {
     let rules: Vec<String> = rules.iter().map(ToString::to_string).collect();
     write!(f, "{verb} on {group}: {}", rules.join(", "))
 }
