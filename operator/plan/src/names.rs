@@ -122,11 +122,14 @@ fn hex(parts: &[&str]) -> String {
     }
     hash.finalize()
         .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+        .fold(String::with_capacity(64), |mut hex, byte| {
+            hex.extend(char::from_digit(u32::from(byte >> 4), 16));
+            hex.extend(char::from_digit(u32::from(byte & 15), 16));
+            hex
+        })
 }
 
-/// SHA-256 over the sorted keys and values of a ConfigMap's data, hexadecimal.
+/// SHA-256 over the sorted keys and values of a `ConfigMap`'s data, hexadecimal.
 pub fn sha256(data: &std::collections::BTreeMap<String, String>) -> String {
     let parts: Vec<&str> = data
         .iter()

@@ -83,9 +83,7 @@ impl Desired {
             queue: spec.matrix.queue.clone(),
             cells: cells(&osu, &spec.matrix.nodes),
             repeats: spec.repeats.count,
-            program_path: osu
-                .program_path
-                .unwrap_or_else(|| DEFAULT_PROGRAM_PATH.to_owned()),
+            program_path: osu.program_path,
             arguments: osu.arguments,
             mpi: spec.mpi.implementation.to_string(),
             settings: settings.clone(),

@@ -75,33 +75,30 @@ fn unheld(view: &View<'_>, tracked: &[Tracked]) -> RunPlan {
     status::plan(view, tracked, None, steps, vec![])
 }
 
-/// Cancels what is under way, unless the cluster is gone or going: then nothing is left to cancel.
+/// Cancels what may be under way, unless the cluster is gone or going: then nothing is left to
+/// cancel. An attempt stored as Pending may have been submitted by a pass whose answer was lost.
 fn release(view: &View<'_>, tracked: &[Tracked]) -> RunPlan {
-    let cluster = view.observed.cluster.as_ref();
-    let head = cluster
-        .filter(|cluster| !cluster.deleting)
-        .and_then(|cluster| cluster.head.clone());
-    let open: Vec<String> = in_flight(tracked)
-        .map(|tracked| tracked.attempt.id.clone())
-        .collect();
-    let left = open.iter().any(|id| match view.observed.polls.get(id) {
-        Some(poll) => matches!(poll.phase, Phase::Queued | Phase::Running | Phase::Unknown),
-        None => true,
-    });
-    let steps = match head {
-        Some(head) if left => vec![Step::Cancel {
-            head,
-            ids: open.clone(),
-        }],
-        Some(_) | None => vec![Step::RemoveFinalizer],
-    };
-    let waits = if left {
-        vec![Wait::Jobs { open: open.len() }]
-    } else {
-        vec![]
+    let cluster = view.observed.cluster.as_ref().filter(|cluster| !cluster.deleting);
+    let head = cluster.and_then(|cluster| cluster.head.clone());
+    let stored = view.observed.object.status.attempts.iter();
+    let open = stored.filter(|attempt| !attempt.state.is_final() && may_run(view, &attempt.id));
+    let ids: Vec<String> = open.map(|attempt| attempt.id.clone()).collect();
+    let (steps, waits) = match head {
+        Some(head) if !ids.is_empty() => {
+            let waits = vec![Wait::Jobs { open: ids.len() }];
+            (vec![Step::Cancel { head, ids }], waits)
+        }
+        Some(_) | None => (vec![Step::RemoveFinalizer], vec![]),
     };
     let verdict = Verdict::unknown(Reason::Deleting, "Jobs are being cancelled");
     status::plan(view, tracked, Some(verdict), steps, waits)
+}
+
+fn may_run(view: &View<'_>, id: &str) -> bool {
+    match view.observed.polls.get(id).map(|poll| poll.phase) {
+        Some(Phase::Queued | Phase::Running | Phase::Unknown) | None => true,
+        Some(Phase::Finished | Phase::Lost) => false,
+    }
 }
 
 /// What stands before the first attempt, with the way out.

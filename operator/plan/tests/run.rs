@@ -1,0 +1,374 @@
+//! Stories of a run against a site that remembers: a scheduler, its folders, the stored status.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hpc_crds::{
+    AttemptState, BenchmarkRun, BenchmarkRunSpec, BenchmarkRunStatus, ConditionType, condition,
+};
+use hpc_plan::run::{
+    ClusterSeen, Desired, Exit, Head, Object, Observed, Outcome, Phase, Poll, QueueSeen, RunPlan,
+    Settings, Step, Submitted, plan,
+};
+use jiff::Timestamp;
+use serde_json::json;
+
+const LATENCY: &[u8] = include_bytes!("data/run/latency-2n.log");
+const BANDWIDTH: &[u8] = include_bytes!("data/run/bw-2n.log");
+
+/// A cluster, its scheduler and the Kubernetes object, as far as a run sees them.
+#[derive(Clone)]
+struct Site {
+    desired: Desired,
+    finalizer: bool,
+    status: BenchmarkRunStatus,
+    cluster: Option<ClusterSeen>,
+    /// Attempts the scheduler knows, and how often each was started.
+    jobs: BTreeMap<String, Job>,
+    fetched: BTreeSet<String>,
+    results: BTreeMap<String, BTreeMap<String, String>>,
+    /// What jobs end with: exit code and output by program.
+    ends: fn(&str) -> (i32, Vec<u8>),
+    second: i64,
+}
+
+#[derive(Clone, Default)]
+struct Job {
+    starts: u32,
+    age: u32,
+    lost: bool,
+}
+
+/// Where the operator dies within a pass.
+#[derive(Clone, Copy, PartialEq)]
+enum Crash {
+    Never,
+    BeforeAct,
+    AfterStep(usize),
+    BeforePublish,
+}
+
+fn well(id: &str) -> (i32, Vec<u8>) {
+    (0, if id.contains("latency") { LATENCY.to_vec() } else { BANDWIDTH.to_vec() })
+}
+
+fn run(repeats: i32, nodes: &[i32]) -> BenchmarkRun {
+    let spec: BenchmarkRunSpec = serde_json::from_value(json!({
+        "clusterRef": {"name": "wing"},
+        "application": {"osu": {"programPath": "/opt/osu"}},
+        "matrix": {"nodes": nodes},
+        "repeats": {"count": repeats},
+    }))
+    .unwrap();
+    let mut run = BenchmarkRun::new("osu", spec);
+    run.metadata.namespace = Some("cfd".into());
+    run.metadata.uid = Some("5a1e".into());
+    run.metadata.generation = Some(1);
+    run
+}
+
+fn settings() -> Settings {
+    Settings { installation: "lab".into(), simulated_fabric: "tcp".into() }
+}
+
+fn site() -> Site {
+    Site {
+        desired: Desired::new(&run(2, &[2]), &settings()),
+        finalizer: false,
+        status: BenchmarkRunStatus::default(),
+        cluster: Some(cluster()),
+        jobs: BTreeMap::new(),
+        fetched: BTreeSet::new(),
+        results: BTreeMap::new(),
+        ends: well,
+        second: 1_000,
+    }
+}
+
+fn cluster() -> ClusterSeen {
+    ClusterSeen {
+        uid: "c1".into(),
+        ready: true,
+        head: Some(Head { region: "us-east-1".into(), instance: "i-head".into() }),
+        storage_path: Some("/fsx".into()),
+        queues: vec![QueueSeen { name: "compute".into(), nodes: 2, efa: true }],
+        image_family: "AmazonLinux2023".into(),
+        ..ClusterSeen::default()
+    }
+}
+
+impl Site {
+    fn observe(&self) -> Observed {
+        let polls = self.jobs.iter().map(|(id, job)| (id.clone(), self.poll(id, job)));
+        let outputs = self.fetched.iter().map(|id| (id.clone(), (self.ends)(id).1));
+        Observed {
+            object: Object { finalizer: self.finalizer, status: self.status.clone() },
+            cluster: self.cluster.clone(),
+            polls: polls.collect(),
+            outputs: outputs.collect(),
+            results: self.results.keys().cloned().collect(),
+            failures: vec![],
+        }
+    }
+
+    fn poll(&self, id: &str, job: &Job) -> Poll {
+        let phase = match (job.lost, job.age) {
+            (true, _) => Phase::Lost,
+            (_, 0) => Phase::Queued,
+            (_, 1) => Phase::Running,
+            _ => Phase::Finished,
+        };
+        let exit = (phase == Phase::Finished).then(|| Exit {
+            code: (self.ends)(id).0,
+            started_at: 1_010.5,
+            finished_at: 1_020.25,
+            hosts: vec!["compute-1".into(), "compute-2".into()],
+        });
+        Poll { id: id.into(), phase, job_id: Some("7".into()), exit, ..Poll::default() }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp::from_second(self.second).unwrap()
+    }
+
+    /// One pass; `false` when it changed nothing at all.
+    fn pass(&mut self, crash: Crash) -> bool {
+        let observed = self.observe();
+        let plan = plan(&self.desired, &observed, self.now());
+        check_rules(&observed, &plan);
+        let before = (self.status.clone(), plan.steps.len());
+        if crash == Crash::BeforeAct {
+            return true;
+        }
+        let mut outcomes = vec![];
+        for (index, step) in plan.steps.iter().enumerate() {
+            outcomes.push(self.act(step));
+            if crash == Crash::AfterStep(index) {
+                return true;
+            }
+        }
+        if crash != Crash::BeforePublish {
+            self.status = plan.status.with(&outcomes, self.now()).status;
+        }
+        self.tick();
+        before != (self.status.clone(), 0)
+    }
+
+    fn tick(&mut self) {
+        self.second += 1;
+        for job in self.jobs.values_mut() {
+            job.age += 1;
+        }
+    }
+
+    fn act(&mut self, step: &Step) -> Outcome {
+        match step {
+            Step::AddFinalizer => self.finalizer = true,
+            Step::RemoveFinalizer => self.finalizer = false,
+            Step::Submit { attempts, .. } => {
+                let answers = attempts.iter().map(|attempt| self.submit(&attempt.id));
+                return Outcome::Submitted(answers.collect());
+            }
+            Step::Fetch { id, .. } => {
+                self.fetched.insert(id.clone());
+            }
+            Step::Cancel { ids, .. } => {
+                for id in ids {
+                    self.jobs.entry(id.clone()).or_default().lost = true;
+                }
+            }
+            Step::Store(results) => {
+                self.results.insert(results.name.clone(), results.data.clone());
+            }
+        }
+        Outcome::Done
+    }
+
+    /// As the node does it: a folder that has a job is not given a second one.
+    fn submit(&mut self, id: &str) -> Submitted {
+        let known = self.jobs.contains_key(id);
+        let job = self.jobs.entry(id.to_owned()).or_default();
+        job.starts += u32::from(!known);
+        let state = if known { "Exists" } else { "Submitted" };
+        Submitted { id: id.into(), state: state.into(), job_id: Some("7".into()), message: String::new() }
+    }
+
+    /// Passes until nothing changes any more; the fetched outputs of a dead operator are gone.
+    fn settle(&mut self) {
+        for _ in 0..60 {
+            if !self.pass(Crash::Never) && self.jobs.values().all(|job| job.age > 2 || job.lost) {
+                return;
+            }
+        }
+        panic!("no fixpoint:\n{}", plan(&self.desired, &self.observe(), self.now()));
+    }
+
+    fn told(&self) -> String {
+        let condition = condition::find(&self.status.conditions, ConditionType::Succeeded).unwrap();
+        format!("{}/{} {}", condition.status, condition.reason, condition.message)
+    }
+}
+
+/// What no plan of a run may do.
+fn check_rules(observed: &Observed, plan: &RunPlan) {
+    let stored = &observed.object.status.attempts;
+    for step in &plan.steps {
+        if let Step::Submit { attempts, .. } = step {
+            for attempt in attempts {
+                let is_stored = stored.iter().any(|told| told.id == attempt.id);
+                assert!(is_stored, "{} is submitted before it is stored", attempt.id);
+                assert_ne!(attempt.user, "root");
+            }
+        }
+    }
+    for told in &plan.status.status.results_refs {
+        let exists = observed.results.contains(&told.name);
+        assert!(exists, "the status points at {} which does not exist", told.name);
+    }
+    for attempt in &plan.status.status.attempts {
+        let valued = attempt.value.is_empty() || attempt.state == AttemptState::Succeeded;
+        assert!(valued, "{} has a number without being valid", attempt.id);
+    }
+}
+
+#[test]
+fn a_run_ends_with_its_medians_and_their_proof() {
+    let mut site = site();
+    site.settle();
+    assert_eq!(site.told(), "True/Completed All 4 attempts gave a valid number");
+    let cells: Vec<_> = site
+        .status
+        .cells
+        .iter()
+        .map(|cell| format!("{} n={} {} {} {}", cell.name, cell.n, cell.median, cell.unit, cell.validity))
+        .collect();
+    insta::assert_snapshot!(cells.join("\n"));
+    assert_eq!(site.status.progress.as_ref().unwrap().summary, "4/4");
+    assert_eq!(site.status.results_refs.len(), 4);
+    assert!(site.status.result.as_ref().unwrap().headline.len() <= 9);
+    let proof = site.results.values().next().unwrap();
+    assert!(proof["attempt.json"].contains("\"simulated\": true"));
+    let steady = plan(&site.desired, &site.observe(), site.now());
+    assert!(steady.steps.is_empty());
+    assert_eq!(steady.status.status, site.status, "a finished run is not written again");
+}
+
+#[test]
+fn an_operator_that_dies_anywhere_runs_no_attempt_twice() {
+    let mut points = 0;
+    let mut clean = site();
+    for _ in 0..30 {
+        for crash in [Crash::BeforeAct, Crash::AfterStep(0), Crash::AfterStep(1), Crash::BeforePublish] {
+            let mut site = clean.clone();
+            site.pass(crash);
+            site.fetched.clear();
+            site.settle();
+            points += 1;
+            assert!(site.jobs.values().all(|job| job.starts == 1), "an attempt ran twice");
+            assert_eq!(site.told(), "True/Completed All 4 attempts gave a valid number");
+        }
+        clean.pass(Crash::Never);
+    }
+    println!("crash points: {points}");
+}
+
+#[test]
+fn what_stands_before_a_run_is_told_with_the_way_out() {
+    let check = |change: fn(&mut Site), expected: &str| {
+        let mut site = site();
+        site.finalizer = true;
+        change(&mut site);
+        site.pass(Crash::Never);
+        assert_eq!(site.told(), expected);
+        assert!(site.jobs.is_empty());
+    };
+    check(
+        |site| site.cluster = None,
+        "Unknown/ClusterNotFound spec.clusterRef.name: no HPCCluster 'wing' in this namespace. Create it",
+    );
+    check(
+        |site| site.cluster.as_mut().unwrap().ready = false,
+        "Unknown/ClusterNotReady HPCCluster 'wing' is not ready: ",
+    );
+    check(
+        |site| site.cluster.as_mut().unwrap().storage_path = None,
+        "Unknown/StorageMissing jobs need shared storage: give the cluster an entry in spec.aws.storage",
+    );
+    check(
+        |site| site.cluster.as_mut().unwrap().queues[0].nodes = 1,
+        "Unknown/TooFewNodes spec.matrix.nodes: 2 nodes are asked, queue 'compute' has 1. Ask for fewer or enlarge the queue",
+    );
+    check(
+        |site| site.desired.queue = Some("gpu".into()),
+        "Unknown/QueueNotFound spec.matrix.queue: the cluster has no queue 'gpu'. Name one of its queues",
+    );
+}
+
+#[test]
+fn attempts_without_proof_have_no_number_and_say_why() {
+    let check = |change: fn(&mut Site), state: AttemptState, reason: &str, whole: &str| {
+        let mut site = site();
+        change(&mut site);
+        site.settle();
+        let attempt = &site.status.attempts[0];
+        assert_eq!((attempt.state, attempt.reason.as_str()), (state, reason), "{}", attempt.message);
+        assert_eq!(attempt.value, "");
+        assert!(site.told().starts_with(whole), "{}", site.told());
+        let proof = site.results.values().next().unwrap();
+        assert!(proof["log-tail.txt"].lines().count() <= 50);
+    };
+    check(
+        |site| site.ends = |_| (64, b"hpcops: refused: no mpirun\n".to_vec()),
+        AttemptState::Failed,
+        "ExitCode",
+        "False/Failed 4 of 4 attempts gave no valid number",
+    );
+    check(
+        |site| site.ends = |id| (0, well(id).1[..5_000].to_vec()),
+        AttemptState::Failed,
+        "IncompleteLog",
+        "False/Failed",
+    );
+    check(
+        |site| site.desired.settings.simulated_fabric.clear(),
+        AttemptState::Invalid,
+        "FabricMismatch",
+        "False/FabricMismatch",
+    );
+}
+
+#[test]
+fn a_lost_job_is_told_and_the_others_count() {
+    let mut site = site();
+    while site.jobs.is_empty() {
+        site.pass(Crash::Never);
+    }
+    let first = site.jobs.keys().next().unwrap().clone();
+    site.jobs.get_mut(&first).unwrap().lost = true;
+    site.settle();
+    let lost = site.status.attempts.iter().find(|attempt| attempt.id == first).unwrap();
+    assert_eq!((lost.state, lost.reason.as_str()), (AttemptState::Failed, "JobLost"));
+    assert!(site.told().starts_with("False/PartiallyFailed 1 of 4 attempts"), "{}", site.told());
+}
+
+#[test]
+fn a_deleted_run_cancels_its_jobs_and_never_hangs_on_a_cluster_that_goes() {
+    let mut site = site();
+    while site.jobs.is_empty() {
+        site.pass(Crash::Never);
+    }
+    for jobless in [false, true] {
+        let mut site = site.clone();
+        site.desired.goal = hpc_plan::run::Goal::Absent;
+        if jobless {
+            site.cluster.as_mut().unwrap().deleting = true;
+        }
+        for _ in 0..4 {
+            if site.finalizer {
+                site.pass(Crash::Never);
+            }
+        }
+        assert!(!site.finalizer);
+        let cancelled = site.jobs.values().all(|job| job.lost);
+        assert_eq!(cancelled, !jobless, "jobs are cancelled unless the cluster goes");
+    }
+}
