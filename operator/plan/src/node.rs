@@ -111,13 +111,26 @@ pub fn image_family(name: &str) -> Value {
 
 /// Pattern of the official image's name for an architecture (`x86_64`, `arm64`).
 pub fn image_name_pattern(family: &str, architecture: &str) -> Option<String> {
-    Some(image_family(family).get("imageNames")?.get(architecture)?.as_str()?.to_owned())
+    Some(
+        image_family(family)
+            .get("imageNames")?
+            .get(architecture)?
+            .as_str()?
+            .to_owned(),
+    )
 }
 
 /// The folder of an MPI in an image family.
 pub fn mpi_prefix(family: &str, implementation: &str) -> Option<String> {
     let family = image_family(family);
-    Some(family.get("node")?.get("mpi")?.get(implementation)?.as_str()?.to_owned())
+    Some(
+        family
+            .get("node")?
+            .get("mpi")?
+            .get(implementation)?
+            .as_str()?
+            .to_owned(),
+    )
 }
 
 /// User data of a node: stub, marker, payload.
@@ -182,7 +195,9 @@ fn archive(files: &BTreeMap<&'static str, String>) -> Vec<u8> {
 
 /// gzip without a time stamp.
 pub fn compress(bytes: &[u8]) -> Vec<u8> {
-    let mut gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
+    let mut gzip = GzBuilder::new()
+        .mtime(0)
+        .write(Vec::new(), Compression::best());
     let written = gzip.write_all(bytes).and_then(|()| gzip.finish());
     written.unwrap_or_default()
 }
@@ -206,7 +221,11 @@ fn header(name: &str, size: usize) -> [u8; 512] {
     put(257, "ustar");
     put(263, "00");
     let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
-    for (slot, byte) in block.iter_mut().skip(148).zip(format!("{sum:06o}\0 ").bytes()) {
+    for (slot, byte) in block
+        .iter_mut()
+        .skip(148)
+        .zip(format!("{sum:06o}\0 ").bytes())
+    {
         *slot = byte;
     }
     block
@@ -233,11 +252,105 @@ pub fn document(installation: &str) -> Document {
     })
     .to_string();
     let hash = digest(&[&content]);
-    let name = format!("hpcops-{installation}-{}", hash.get(..12).unwrap_or_default());
+    let name = format!(
+        "hpcops-{installation}-{}",
+        hash.get(..12).unwrap_or_default()
+    );
     Document { name, content }
 }
 
 /// A question to a head as the document's parameter.
 pub fn payload(question: &Value) -> String {
     STANDARD.encode(compress(question.to_string().as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    fn boot(role: Role, queues: usize, nodes: usize, storages: usize) -> Boot {
+        let long = |name: &str, index: usize| format!("{name}-{index}-{}", "x".repeat(20));
+        Boot {
+            role,
+            cluster_uid: "0f2b6c1e-7f0a-4a52-9f63-a1f0d9f0c001".into(),
+            cluster_name: format!("{}.{}", "n".repeat(63), "c".repeat(40)),
+            region: "ap-southeast-2".into(),
+            head_ip: "10.100.200.201".into(),
+            user: ("hpc".into(), 4001),
+            state_volume: Some("vol-0a1b2c3d4e5f60718".into()),
+            storage: (0..storages)
+                .map(|index| Mount {
+                    name: long("storage", index),
+                    dns_name: format!("fs-{index:017x}.fsx.ap-southeast-2.amazonaws.com"),
+                    mount_name: format!("m{index:07x}"),
+                    mount_path: format!("/{}", "m".repeat(100)),
+                })
+                .collect(),
+            queues: (0..queues)
+                .map(|index| QueueNodes {
+                    name: long("queue", index),
+                    nodes: (1..=nodes).map(|node| format!("{}-{node}", long("queue", index))).collect(),
+                    cpus: 192,
+                    memory_mib: 786_432,
+                    efa: true,
+                })
+                .collect(),
+            image_family: "AmazonLinux2023".into(),
+        }
+    }
+
+    #[test]
+    fn user_data_of_the_largest_admissible_cluster_fits_ec2() {
+        let node_names = (1..=16).map(|node| format!("queue-7-xxxxxxxxxxxxxxxxxxxx-{node}")).collect();
+        for role in [Role::Head, Role::Compute { queue: "q".into(), node_names }] {
+            let size = user_data(&boot(role.clone(), 8, 16, 4)).len();
+            println!("{role:?}: {size} bytes");
+            assert!(size <= USER_DATA_LIMIT, "{role:?}: {size}");
+        }
+    }
+
+    #[test]
+    fn equal_clusters_boot_from_equal_bytes() {
+        assert_eq!(user_data(&boot(Role::Head, 2, 4, 1)), user_data(&boot(Role::Head, 2, 4, 1)));
+    }
+
+    /// Unpacks the payload as the stub does, with the real tar.
+    #[test]
+    fn the_payload_is_an_archive_that_tar_reads() {
+        let text = user_data(&boot(Role::Head, 1, 2, 1));
+        let payload = text.rsplit(MARKER).next().unwrap().trim();
+        let mut tar = Command::new("tar")
+            .args(["-tvzf", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        tar.stdin.take().unwrap().write_all(&STANDARD.decode(payload).unwrap()).unwrap();
+        let listing = tar.wait_with_output().unwrap();
+        assert!(listing.status.success());
+        let listing = String::from_utf8(listing.stdout).unwrap();
+        for file in ["boot.sh", "config.json", "head.py", "node.py", "slurm.conf"] {
+            assert!(listing.lines().any(|line| line.ends_with(file) && line.starts_with("-rwxr-xr-x")));
+        }
+    }
+
+    #[test]
+    fn the_document_carries_every_script_and_one_checked_parameter() {
+        let document = document("lab");
+        assert!(!document.content.contains("#include"));
+        assert!(document.name.starts_with("hpcops-lab-") && document.name.len() == 23);
+        let parsed: Value = serde_json::from_str(&document.content).unwrap();
+        assert_eq!(parsed["parameters"]["payload"]["allowedPattern"], "^[A-Za-z0-9+/=]{1,60000}$");
+        assert!(document.content.len() <= 64 * 1024, "SSM takes 64 KiB");
+    }
+
+    #[test]
+    fn every_image_family_of_the_api_has_its_data() {
+        let family = hpc_crds::OperatingSystem::default().to_string();
+        assert_eq!(mpi_prefix(&family, "OpenMPI").as_deref(), Some("/opt/amazon/openmpi"));
+        for architecture in ["x86_64", "arm64"] {
+            assert!(image_name_pattern(&family, architecture).unwrap().contains(architecture));
+        }
+    }
 }
