@@ -16,6 +16,8 @@ mod observe;
 mod price;
 mod region;
 mod run;
+#[cfg(test)]
+mod wire;
 mod words;
 
 use std::collections::BTreeMap;
