@@ -16,9 +16,11 @@ import node
 
 PERIOD = 2  # seconds between two looks
 LIMIT = 4096  # bytes of a standard parameter
+NOWHERE = "127.0.0.2"  # nothing listens there
 
 
 def slurm_conf(owner):
+    publish_hosts(registrations())
     settings = node.config()
     with open(os.path.join(node.HERE, "slurm.conf")) as file:
         text = file.read()
@@ -48,9 +50,11 @@ def registrations():
 
 def publish_hosts(said):
     """The names first, Slurm's addresses after: a node that Slurm can use is a node the others can find."""
-    lines = ["%s %s\n" % (entry["ip"], name) for name, entry in said.items()]
-    text = "".join(lines)
-    node.set_hosts(text)
+    known = [(entry["ip"], name) for name, entry in said.items()]
+    text = "".join("%s %s\n" % pair for pair in known)
+    # slurmctld tries for ten seconds to resolve each name it is given: names not seen yet lead nowhere, at once.
+    unseen = [(NOWHERE, name) for queue in node.config()["queues"] for name in queue["nodes"] if name not in said]
+    node.set_hosts(text + "".join("%s %s\n" % pair for pair in unseen))
     path = os.path.join(node.STATE, "hosts")
     try:
         with open(path) as file:
