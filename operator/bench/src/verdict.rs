@@ -177,5 +177,4 @@ fn beyond(table: &Table, bounds: &Bounds, between_hosts: bool) -> Option<String>
 }
 
 #[cfg(test)]
-#[path = "verdict_tests.rs"]
 mod tests;

@@ -23,14 +23,12 @@ pub enum Benchmark {
 }
 
 /// What carries the messages between hosts.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fabric {
     /// libfabric's `efa` provider.
     Efa,
     /// Open MPI's own TCP transport.
     Tcp,
-    /// Another libfabric provider in the place of EFA, in a lab that has none; shown as simulated.
-    SimulatedEfa(String),
 }
 
 /// One attempt at one benchmark with Open MPI.
@@ -48,6 +46,10 @@ pub struct Launch {
     pub hosts: u32,
     /// What is to carry the messages.
     pub fabric: Fabric,
+    /// The libfabric provider that stands in for EFA in a lab that has none, e.g. `tcp`; `None` everywhere else.
+    pub stand_in: Option<String>,
+    /// Whether the hosts share the processors of one machine, as in a lab: ranks are not bound, and give way while they wait.
+    pub shared_processors: bool,
 }
 
 /// Why an attempt cannot be started as asked.
@@ -120,9 +122,10 @@ impl Launch {
         let ranks = self.hosts * self.ranks_per_host()?;
         let mut line = vec!["-np".to_owned(), ranks.to_string()];
         line.extend(["--map-by", "node"].map(str::to_owned));
-        if matches!(self.fabric, Fabric::SimulatedEfa(_)) {
-            // Hosts of a lab share the processors of one machine; bound ranks would share one core.
+        if self.shared_processors {
+            // Bound ranks of several hosts would share one core, and one that spins would starve the one it waits for.
             line.extend(["--bind-to", "none"].map(str::to_owned));
+            line.extend(mca("mpi_yield_when_idle", "1"));
         }
         if self.hosts > 1 {
             line.extend(self.fabric_arguments());
@@ -158,25 +161,29 @@ impl Launch {
 
     /// Names under which the fabric may appear in the output.
     fn providers(&self) -> Vec<String> {
-        match &self.fabric {
-            Fabric::Efa => vec!["efa".to_owned()],
-            Fabric::Tcp => vec!["tcp".to_owned()],
+        match (self.fabric, &self.stand_in) {
+            (Fabric::Efa, None) => vec!["efa".to_owned()],
+            (Fabric::Tcp, _) => vec!["tcp".to_owned()],
             // libfabric layers its messages over some providers; the layer is what it logs.
-            Fabric::SimulatedEfa(name) => vec![
-                name.clone(),
-                "ofi_rxm".to_owned(),
-                format!("{name};ofi_rxm"),
-            ],
+            (Fabric::Efa, Some(name)) => {
+                vec![
+                    name.clone(),
+                    "ofi_rxm".to_owned(),
+                    format!("{name};ofi_rxm"),
+                ]
+            }
         }
     }
 
     fn fabric_arguments(&self) -> Vec<String> {
-        match self.provider() {
-            Some(provider) => {
-                [mca("mtl", "ofi"), mca("mtl_ofi_provider_include", provider)].concat()
-            }
-            None => [mca("pml", "ob1"), mca("btl", "self,vader,tcp")].concat(),
-        }
+        let settings = match self.provider() {
+            Some(provider) => [("mtl", "ofi"), ("mtl_ofi_provider_include", provider)],
+            None => [("pml", "ob1"), ("btl", "self,vader,tcp")],
+        };
+        settings
+            .into_iter()
+            .flat_map(|(name, value)| mca(name, value))
+            .collect()
     }
 
     fn fabric_environment(&self) -> BTreeMap<String, String> {
@@ -192,9 +199,8 @@ impl Launch {
     }
 
     fn provider(&self) -> Option<&str> {
-        match &self.fabric {
-            Fabric::Efa => Some("efa"),
-            Fabric::SimulatedEfa(name) => Some(name),
+        match self.fabric {
+            Fabric::Efa => Some(self.stand_in.as_deref().unwrap_or("efa")),
             Fabric::Tcp => None,
         }
     }
@@ -239,9 +245,9 @@ fn sizes(arguments: &[String]) -> Result<SizeRange, LaunchError> {
 
 /// `MAX` or `MIN:MAX`; the last row is the largest doubling of the first that is not above it.
 fn range_of(value: &str) -> Option<SizeRange> {
-    let (least, most) = value.split_once(':').unwrap_or(("", value));
-    let first = size_or(least, 1)?;
-    let limit = size_or(most, DEFAULT_LAST)?;
+    let (from, to) = value.split_once(':').unwrap_or(("", value));
+    let first = size_or(from, 1)?;
+    let limit = size_or(to, DEFAULT_LAST)?;
     let double = |size: u64| {
         if size == 0 {
             Some(1)
@@ -273,44 +279,55 @@ mod tests {
             arguments: Vec::new(),
             hosts,
             fabric,
+            stand_in: None,
+            shared_processors: false,
         }
+    }
+
+    fn lab(hosts: u32, fabric: Fabric) -> Launch {
+        Launch {
+            stand_in: Some("tcp".to_owned()),
+            shared_processors: true,
+            ..launch(hosts, fabric)
+        }
+    }
+
+    const EVIDENCE: &str =
+        "--mca pml_base_verbose 10 --mca mtl_base_verbose 1 --mca btl_base_verbose 1";
+    const LAB: &str = "--bind-to none --mca mpi_yield_when_idle 1";
+    const LIBFABRIC: &str = "-x FI_LOG_LEVEL -x FI_LOG_SUBSYS -x FI_PROVIDER";
+
+    fn check(launch: &Launch, middle: &str) {
+        let line = launch.command_line().unwrap().join(" ");
+        let expected = format!("-np 2 --map-by node {middle} {EVIDENCE}");
+        assert_eq!(line, expected.replace("  ", " "), "{launch:?}");
     }
 
     #[test]
     fn every_fabric_has_one_exact_command_line() {
-        const EVIDENCE: &str =
-            "--mca pml_base_verbose 10 --mca mtl_base_verbose 1 --mca btl_base_verbose 1";
-        let lab = || Fabric::SimulatedEfa("tcp".to_owned());
-        for (hosts, fabric, expected) in [
-            (
-                2,
-                Fabric::Efa,
-                "-np 2 --map-by node --mca mtl ofi --mca mtl_ofi_provider_include efa -x FI_LOG_LEVEL -x FI_LOG_SUBSYS -x FI_PROVIDER",
-            ),
-            (
-                2,
-                Fabric::Tcp,
-                "-np 2 --map-by node --mca pml ob1 --mca btl self,vader,tcp",
-            ),
-            (
-                2,
-                lab(),
-                "-np 2 --map-by node --bind-to none --mca mtl ofi --mca mtl_ofi_provider_include tcp -x FI_LOG_LEVEL -x FI_LOG_SUBSYS -x FI_PROVIDER",
-            ),
-            (1, Fabric::Efa, "-np 2 --map-by node"),
-            (1, lab(), "-np 2 --map-by node --bind-to none"),
-        ] {
-            let line = launch(hosts, fabric.clone())
-                .command_line()
-                .unwrap()
-                .join(" ");
-            assert_eq!(line, format!("{expected} {EVIDENCE}"), "{hosts} {fabric:?}");
-        }
-        let refused = launch(3, Fabric::Efa).command_line().unwrap_err();
-        assert_eq!(
-            refused.to_string(),
-            "osu_latency takes two ranks, on 1 or 2 nodes, not on 3"
+        let ofi = "--mca mtl ofi --mca mtl_ofi_provider_include";
+        let tcp = "--mca pml ob1 --mca btl self,vader,tcp";
+        check(&launch(2, Fabric::Efa), &format!("{ofi} efa {LIBFABRIC}"));
+        check(&launch(2, Fabric::Tcp), tcp);
+        check(&launch(1, Fabric::Efa), "");
+        check(
+            &lab(2, Fabric::Efa),
+            &format!("{LAB} {ofi} tcp {LIBFABRIC}"),
         );
+        check(&lab(2, Fabric::Tcp), &format!("{LAB} {tcp}"));
+        check(&lab(1, Fabric::Efa), LAB);
+        let without = Launch {
+            stand_in: None,
+            ..lab(2, Fabric::Efa)
+        };
+        check(&without, &format!("{LAB} {ofi} efa {LIBFABRIC}"));
+    }
+
+    #[test]
+    fn more_hosts_than_ranks_are_refused() {
+        let refused = launch(3, Fabric::Efa).command_line().unwrap_err();
+        let message = "osu_latency takes two ranks, on 1 or 2 nodes, not on 3";
+        assert_eq!(refused.to_string(), message);
     }
 
     #[test]

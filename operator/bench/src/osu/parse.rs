@@ -258,5 +258,4 @@ fn shortened(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "parse_tests.rs"]
 mod tests;
