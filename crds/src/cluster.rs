@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-/// An HPC cluster on AWS.
+/// spec is what the cluster should be. The operator never changes it.
 #[derive(
     CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
 )]
@@ -80,7 +80,7 @@ pub struct AwsSpec {
     /// tags are put on every AWS resource beside the operator's own, at most 40. Keys starting
     /// with `aws:` or `hpcops.dev:` are reserved. Example: {"CostCenter": "cfd"}.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 40))]
+    #[schemars(extend("maxProperties" = 40), inner(length(max = 256)))]
     pub tags: BTreeMap<String, String>,
 }
 

@@ -35,7 +35,7 @@ pub struct Condition {
     pub status: ConditionStatus,
     /// observedGeneration is the generation of the spec the condition speaks of.
     #[serde(default)]
-    #[schemars(range(min = 0))]
+    #[schemars(range(min = 0, max = 9_007_199_254_740_991_i64))]
     pub observed_generation: i64,
     /// lastTransitionTime is when `status` changed last, in UTC.
     pub last_transition_time: Time,

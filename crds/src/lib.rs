@@ -4,13 +4,16 @@
 pub mod cluster;
 pub mod condition;
 pub mod intent;
+pub mod rules;
 pub mod run;
+mod schema;
 pub mod types;
 
 pub use cluster::*;
 pub use condition::{Condition, ConditionSet, ConditionStatus, ConditionType, Reason};
 pub use intent::{Intent, IntentState};
 pub use run::*;
+pub use schema::{all, manifest};
 pub use types::Time;
 
 /// The API group of both kinds.

@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use strum::Display;
 
-/// MPI jobs to run on a cluster.
+/// spec is what to run, where and how often. Immutable: to run something else, create another.
 #[derive(
     CustomResource, Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema,
 )]
@@ -158,7 +158,7 @@ pub enum MpiImplementation {
 pub struct MatrixSpec {
     /// nodes are the node counts to run on, 1 to 8 different ones. The osu programs run between
     /// two ranks: on 1 node, or on 2. Required. Example: [1, 2].
-    #[schemars(length(min = 1, max = 8), inner(range(min = 1, max = 1_000_000)), extend("x-kubernetes-list-type" = "set"))]
+    #[schemars(length(min = 1, max = 8), inner(range(min = 1, max = 16)), extend("x-kubernetes-list-type" = "set"))]
     pub nodes: Vec<i32>,
     /// queue is the queue of the cluster to run in. Default: the cluster's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]

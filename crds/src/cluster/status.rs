@@ -12,7 +12,7 @@ use crate::condition::Condition;
 use crate::intent::Intent;
 use crate::types::Time;
 
-/// What the operator found and did.
+/// status is what the operator found and did. Only the operator writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HpcClusterStatus {
@@ -25,7 +25,7 @@ pub struct HpcClusterStatus {
     /// observedGeneration is the generation of the spec this status speaks of. Default: -1, not
     /// seen yet.
     #[serde(default = "not_observed")]
-    #[schemars(range(min = -1))]
+    #[schemars(range(min = -1, max = 9_007_199_254_740_991_i64))]
     pub observed_generation: i64,
     /// aws is the account the cluster stands in, set before the first resource is created.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,5 @@
 //! Every reason a condition can have, with its sentence for the documentation.
 
-#![expect(
-    clippy::doc_markdown,
-    reason = "kubectl explain prints these comments as they are"
-)]
-
 use strum::{Display, EnumIter, EnumMessage, EnumString, IntoEnumIterator, IntoStaticStr};
 
 /// Why a condition is as it is. At most 24 characters, the width of the STATUS column.

@@ -14,7 +14,7 @@ use crate::condition::Condition;
 use crate::run::OsuBenchmark;
 use crate::types::Time;
 
-/// What the operator did and measured.
+/// status is what the operator did and measured. Only the operator writes it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BenchmarkRunStatus {
@@ -27,7 +27,7 @@ pub struct BenchmarkRunStatus {
     /// observedGeneration is the generation of the spec this status speaks of. Default: -1, not
     /// seen yet.
     #[serde(default = "not_observed")]
-    #[schemars(range(min = -1))]
+    #[schemars(range(min = -1, max = 9_007_199_254_740_991_i64))]
     pub observed_generation: i64,
     /// startTime is when the first attempt was submitted, in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
