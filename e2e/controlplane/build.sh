@@ -3,6 +3,7 @@
 # machine, and prints the folder that holds them. The folder's name is a key over every pin and the toolchain, so a changed
 # pin is a new folder and an old one is never overwritten. Cold about 8 minutes on two cores; cached well under a second.
 set -euo pipefail
+made_for=
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/hpcops/controlplane
 export GOFLAGS=-mod=readonly GOTOOLCHAIN=local
@@ -37,7 +38,12 @@ build kubernetes kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver "$stamp"
 build kubernetes kube-controller-manager k8s.io/kubernetes/cmd/kube-controller-manager "$stamp"
 build etcd etcd go.etcd.io/etcd/server/v3
 helm=$(pinned helm.sh/helm/v3 helm)
-build helm helm helm.sh/helm/v3/cmd/helm "-X helm.sh/helm/v3/internal/version.version=$helm"
+# Helm believes to be as old as Kubernetes 1.20 unless told which Kubernetes it was made for.
+minor=$(cut -d. -f2 <<<"$kubernetes")
+for package in chartutil lint/rules; do
+  made_for+=" -X helm.sh/helm/v3/pkg/$package.k8sVersionMajor=1 -X helm.sh/helm/v3/pkg/$package.k8sVersionMinor=$minor"
+done
+build helm helm helm.sh/helm/v3/cmd/helm "-X helm.sh/helm/v3/internal/version.version=$helm$made_for"
 
 # The rename is what makes the folder complete: a killed build leaves none.
 mv "$work" "$cache/$key"

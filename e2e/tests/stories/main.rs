@@ -1,0 +1,21 @@
+//! The user stories: each watches the operator, or the API it relies on, in a lab where everything
+//! but AWS and the hardware is real. One binary, so that the lab is started once.
+//!
+//! `make repeat STORY=name N=20` runs one story many times.
+
+mod chart;
+mod control_plane;
+mod resource_version;
+mod runner;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let stories = [
+        chart::STORIES,
+        control_plane::STORIES,
+        resource_version::STORIES,
+    ]
+    .concat();
+    runner::main(&stories)
+}
