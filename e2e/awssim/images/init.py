@@ -7,6 +7,9 @@ import time
 import urllib.error
 import urllib.request
 
+sys.path.insert(0, "/usr/lib/awssim")
+from host import ask
+
 IMDS = "http://169.254.169.254/latest/"
 LOG = "/var/log/cloud-init-output.log"
 PER_BOOT = "/var/lib/cloud/scripts/per-boot"
@@ -46,6 +49,7 @@ def cloud_init():
 
 
 def main():
+    ask(ask="init")  # from here on the simulator runs commands
     # Workers are processes of their own, so that PID 1 can reap whatever comes without taking a worker's child.
     for work in (["systemctl", "start", "amazon-ssm-agent"], [sys.executable, __file__, "cloud-init"]):
         subprocess.Popen(work, stdin=subprocess.DEVNULL)

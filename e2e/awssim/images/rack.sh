@@ -3,7 +3,7 @@
 # It lives as long as the simulator holds the other end of its input. When it goes, the kernel takes every
 # body with it, and with the last process go the mounts, the bridge and the addresses.
 set -eu
-folder=$1
+folder=$1 marker=$2
 mount -t tmpfs -o mode=700 awssim "$folder"
 mount --make-shared "$folder"
 cd "$folder"
@@ -16,4 +16,5 @@ echo 1 >/proc/sys/net/ipv4/ip_forward     # of this network namespace: subnets r
 read -r pid _ </proc/self/stat            # /proc is still the host's: so is the number
 echo "ready $pid"
 trap '' CHLD # orphans are reaped by the kernel
-exec cat >/dev/null
+# The marker is for whoever looks for processes of this simulator; cat comes to it after its input's end.
+exec cat - "$marker" >/dev/null

@@ -2,7 +2,7 @@
 # Becomes a body: runs as PID 1 in new mount, UTS, IPC, network and PID namespaces, in the rack's folder.
 # Says "ready PID", waits for its network cable, then turns into the image's init.
 set -eu
-body=$1 hostname=$2 address=$3 router=$4 cpus=$5 image=$6
+body=$1 hostname=$2 address=$3 router=$4 cpus=$5 image=$6 marker=$7
 mkdir -p "$body/disk"
 mount -t tmpfs -o mode=755 body "$body/disk"
 mkdir "$body/disk/upper" "$body/disk/work" "$body/disk/root"
@@ -71,4 +71,4 @@ umount -l /.old
 rmdir /.old
 cd /
 exec setpriv --bounding-set "$CAPABILITIES" --inh-caps -all /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin \
-  /usr/bin/python3 /usr/lib/awssim/init.py "$body" </dev/null >&2
+  /usr/bin/python3 /usr/lib/awssim/init.py "$body" "$marker" </dev/null >&2

@@ -15,12 +15,12 @@ for host in "${hosts[@]}"; do
 done
 
 finish() {
-  local mpirun=null names
-  # run.sh leaves the time at which it called mpirun here.
-  if [ -f mpirun-started ]; then mpirun=$(grep -E -m 1 -x '[0-9]{1,12}(\.[0-9]{1,9})?' mpirun-started || echo null); fi
+  local mpirun names
+  # run.sh says in the log when it calls mpirun.
+  mpirun=$(sed -n '/^hpcops: mpirun-start epoch-ms=[0-9]\{13\}$/{s/.*=\(.*\)\(...\)$/\1.\2/p;q}' output.log)
   printf -v names ',"%s"' "${hosts[@]}"
   printf '{"code":%d,"startedAt":%s,"mpirunStartedAt":%s,"finishedAt":%s,"jobId":"%s","hosts":[%s]}\n' \
-    "$1" "$started" "$mpirun" "$(date +%s.%3N)" "$SLURM_JOB_ID" "${names:1}" >exit.new
+    "$1" "$started" "${mpirun:-null}" "$(date +%s.%3N)" "$SLURM_JOB_ID" "${names:1}" >exit.new
   mv exit.new exit
 }
 

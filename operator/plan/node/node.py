@@ -159,6 +159,17 @@ def sinfo(settings):
     return dict(line.split() for line in answer.stdout.decode().splitlines() if len(line.split()) == 2)
 
 
+def trouble(settings):
+    """Why jobs cannot run here yet, None when they can: slurmd has to answer and slurmctld to know it."""
+    tool = settings["image"]["slurmPrefix"] + "/bin/scontrol"
+    name = identity()["name"]
+    answer = subprocess.run([tool, "show", "slurmd", name], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=20)
+    if answer.returncode:
+        return words(answer.stderr.decode(errors="replace")) or "slurmd does not answer"
+    state = sinfo(settings).get(name)
+    return None if state in READY else "slurm says %s" % state
+
+
 def get(settings, path):
     for key in path.split("."):
         settings = settings.get(key, "")
@@ -188,8 +199,7 @@ def main(arguments):
     elif verb == "watch":
         watch()
     elif verb == "ready":
-        found = sinfo(settings).get(identity()["name"])
-        return 0 if found in READY else "slurm says %s" % found
+        return trouble(settings) or 0
     else:
         return "unknown verb " + verb
     return 0

@@ -13,7 +13,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::{Child, Command};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use super::failure::{failed, io_failed};
@@ -40,6 +40,7 @@ pub struct Body {
     /// Name of its network cable in the rack.
     link: String,
     ended: watch::Receiver<bool>,
+    up: Notify,
     tasks: Mutex<Vec<AbortHandle>>,
     /// What it exports; `None` before its NFS server runs.
     exports: Mutex<Exports>,
@@ -77,7 +78,7 @@ impl Body {
         let mut process = spawn(rack, &spec, &console)?;
         let pid = ready_pid(&mut process, &id)
             .await
-            .map_err(|_| failed(&id, "set up", tail(&console, 400)))?;
+            .map_err(|error| failed(&id, "set up", format!("{error}: {}", tail(&console, 400))))?;
         let mut cable = process
             .stdin
             .take()
@@ -90,6 +91,7 @@ impl Body {
             pid,
             share,
             ended,
+            up: Notify::new(),
             tasks: Mutex::default(),
             exports: Mutex::default(),
             grants: AtomicU32::new(0),
@@ -99,7 +101,15 @@ impl Body {
             .write_all(b"connected\n")
             .await
             .map_err(io_failed(&id, "connect"))?;
-        Ok(body)
+        tokio::select! {
+            () = body.up.notified() => Ok(body),
+            () = body.ended() => Err(failed(&id, "start its init", tail(&console, 400))),
+        }
+    }
+
+    /// Its init says that it runs.
+    pub fn is_up(&self) {
+        self.up.notify_one();
     }
 
     async fn plug_in(self: &Arc<Self>, host: &Arc<Host>, rack: &Rack) -> Result<(), MachineError> {
@@ -173,7 +183,7 @@ impl Body {
         }
         tokio::time::timeout(END_LIMIT, self.ended())
             .await
-            .map_err(|_| failed(self.id(), "end", "its PID 1 does not go"))
+            .map_err(|late| failed(self.id(), "end", format!("its PID 1 does not go: {late}")))
     }
 
     /// Closes what the simulator holds open in it.
@@ -215,7 +225,7 @@ fn spawn(rack: &Rack, spec: &BodySpec, console: &Path) -> Result<Child, MachineE
             &spec.hostname,
         ])
         .args([format!("{}/{prefix}", spec.private_ip), router.to_string()])
-        .args([processors(spec).key(), profile.name])
+        .args([processors(spec).key(), profile.name, rack.body_marker()])
         .env("CAPABILITIES", CAPABILITIES)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -106,7 +106,7 @@ impl Disks {
     }
 }
 
-/// A volume's NVMe serial: its id without the dash.
+/// A volume's serial number as NVM Express shows it: its id without the dash.
 fn serial(volume_id: &str) -> String {
     volume_id.replacen('-', "", 1)
 }

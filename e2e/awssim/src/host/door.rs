@@ -34,6 +34,7 @@ enum Question {
         paths: BTreeSet<String>,
     },
     Nfsd,
+    Init,
     Agent,
     Shutdown,
 }
@@ -101,6 +102,10 @@ impl Host {
             }
             Question::Nfsd => {
                 locked(body.exports()).is_serving = true;
+                Ok(Value::Null)
+            }
+            Question::Init => {
+                body.is_up();
                 Ok(Value::Null)
             }
             Question::Agent => {

@@ -176,40 +176,37 @@ impl Profile {
     }
 
     fn build_etc(&self, layer: &Path) -> io::Result<()> {
-        let own = |line: &dyn Fn(&User) -> String| -> String {
-            self.users.iter().map(|user| line(user)).collect()
-        };
-        let passwd = system_lines("/etc/passwd")?
-            + &own(&|user| format!("{0}:x:{1}:{1}::/home/{0}:/bin/bash\n", user.name, user.uid));
-        let group =
-            system_lines("/etc/group")? + &own(&|user| format!("{}:x:{}:\n", user.name, user.uid));
-        place(layer, "etc/passwd", passwd.as_bytes(), 0o644)?;
-        place(layer, "etc/group", group.as_bytes(), 0o644)?;
+        let mut passwd = system_lines("/etc/passwd")?;
+        let mut group = system_lines("/etc/group")?;
+        for User { name, uid } in &self.users {
+            passwd.push(format!("{name}:x:{uid}:{uid}::/home/{name}:/bin/bash"));
+            group.push(format!("{name}:x:{uid}:"));
+        }
+        place(layer, "etc/passwd", text_of(&passwd).as_bytes(), 0o644)?;
+        place(layer, "etc/group", text_of(&group).as_bytes(), 0o644)?;
         place(layer, "etc/shadow", b"root:*:19000:0:99999:7:::\n", 0o600)?;
         place(layer, "etc/gshadow", b"", 0o600)?;
         let environment = format!("AWS_ENDPOINT_URL={ENDPOINT}\n");
         place(layer, "etc/environment", environment.as_bytes(), 0o644)?;
         self.links.iter().try_for_each(|link| {
-            symlink(
-                &link.to,
-                layer.join(link.at.strip_prefix("/").unwrap_or(&link.at)),
-            )
+            let at = link.at.strip_prefix("/").unwrap_or(&link.at);
+            symlink(&link.to, layer.join(at))
         })
     }
 }
 
 /// The accounts that packages made: people of the host are not in the image.
-fn system_lines(path: &str) -> io::Result<String> {
+fn system_lines(path: &str) -> io::Result<Vec<String>> {
     let text = fs::read_to_string(path)?;
     let is_system = |line: &&str| {
         let id = line.split(':').nth(2).and_then(|id| id.parse::<u32>().ok());
         id.is_some_and(|id| id < 1000 || id == 65_534 || line.starts_with("slurm:"))
     };
-    Ok(text
-        .lines()
-        .filter(is_system)
-        .map(|line| format!("{line}\n"))
-        .collect())
+    Ok(text.lines().filter(is_system).map(str::to_owned).collect())
+}
+
+fn text_of(lines: &[String]) -> String {
+    lines.join("\n") + "\n"
 }
 
 /// Hides a path of the host, but not what the layer itself has there.
@@ -222,9 +219,8 @@ fn hide(layer: &Path, path: &Path) -> io::Result<()> {
             }
             Ok(())
         }
-        Ok(_) => Ok(()),
         Err(_) if host.symlink_metadata().is_ok() => whiteout(&layer.join(path)),
-        Err(_) => Ok(()),
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 

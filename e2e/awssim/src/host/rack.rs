@@ -35,6 +35,7 @@ const WHO: &str = "the rack";
 pub struct Rack {
     /// Host's process id of the rack's PID 1.
     pid: i32,
+    prefix: String,
     // Closing it ends the rack; it is held, never written.
     _line: ChildStdin,
     _process: Child,
@@ -49,6 +50,8 @@ impl Rack {
         let script = state_dir.join("rack.sh");
         fs::write(&script, include_str!("../../images/rack.sh"))
             .map_err(io_failed(WHO, "write the script"))?;
+        let log =
+            fs::File::create(state_dir.join("rack.log")).map_err(io_failed(WHO, "open its log"))?;
         end_predecessors(prefix);
         let mut process = Command::new("unshare")
             .args(["--mount", "--net", "--pid", "--fork", "--kill-child"])
@@ -57,7 +60,7 @@ impl Rack {
             .arg(marker(prefix))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
+            .stderr(log)
             .kill_on_drop(true)
             .spawn()
             .map_err(io_failed(WHO, "start"))?;
@@ -68,6 +71,7 @@ impl Rack {
             .ok_or_else(|| failed(WHO, "start", "no input"))?;
         let rack = Self {
             pid,
+            prefix: prefix.to_owned(),
             _line: line,
             _process: process,
         };
@@ -85,6 +89,11 @@ impl Rack {
     /// The rack's folder, seen from the host: short, so that sockets fit.
     pub fn folder(&self) -> PathBuf {
         PathBuf::from(format!("/proc/{}/cwd", self.pid))
+    }
+
+    /// The word that the command line of a body holds.
+    pub fn body_marker(&self) -> String {
+        format!("awssim-body={}", self.prefix)
     }
 
     /// The host's process id of the rack's PID 1.
@@ -137,7 +146,7 @@ fn marker(prefix: &str) -> String {
 fn end_predecessors(prefix: &str) {
     let wanted = marker(prefix);
     for pid in process_ids() {
-        if command_line(pid).iter().any(|word| *word == wanted) {
+        if command_line(pid).contains(&wanted) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
         }
     }

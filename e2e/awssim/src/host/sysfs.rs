@@ -38,7 +38,7 @@ impl Processors {
     pub fn write(self, root: &Path) -> io::Result<()> {
         let all = format!("0-{}\n", self.threads.saturating_sub(1));
         for name in ["online", "possible", "present"] {
-            self.put(root, name, &all)?;
+            put(root, name, &all)?;
         }
         for cpu in 0..self.threads {
             let core = cpu % self.cores.max(1);
@@ -46,7 +46,7 @@ impl Processors {
                 .step_by(self.cores.max(1) as usize)
                 .collect();
             if cpu > 0 {
-                self.put(root, &format!("cpu{cpu}/online"), "1\n")?;
+                put(root, &format!("cpu{cpu}/online"), "1\n")?;
             }
             for (name, value) in [
                 ("core_id", format!("{core}\n")),
@@ -62,7 +62,7 @@ impl Processors {
                 ("core_siblings", self.mask(|_| true)),
                 ("package_cpus", self.mask(|_| true)),
             ] {
-                self.put(root, &format!("cpu{cpu}/topology/{name}"), &value)?;
+                put(root, &format!("cpu{cpu}/topology/{name}"), &value)?;
             }
         }
         for (path, text) in FIXED {
@@ -83,18 +83,18 @@ impl Processors {
         let words: Vec<String> = (0..self.threads).step_by(32).map(word).collect();
         words.into_iter().rev().collect::<Vec<_>>().join(",") + "\n"
     }
-
-    fn put(self, root: &Path, name: &str, text: &str) -> io::Result<()> {
-        place(
-            root,
-            &format!("devices/system/cpu/{name}"),
-            text.as_bytes(),
-            0o644,
-        )
-    }
 }
 
 fn list(ids: &[u32]) -> String {
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
     ids.join(",") + "\n"
+}
+
+fn put(root: &Path, name: &str, text: &str) -> io::Result<()> {
+    place(
+        root,
+        &format!("devices/system/cpu/{name}"),
+        text.as_bytes(),
+        0o644,
+    )
 }

@@ -1,7 +1,7 @@
 #!/bin/bash
 set -euo pipefail
 echo "$GREETING"
-date +%s.%3N >mpirun-started
+echo "hpcops: mpirun-start epoch-ms=$(date +%s%3N)"
 mpirun --bind-to none python3 -c '
 import os, socket
 from mpi4py import MPI
