@@ -12,8 +12,9 @@ pub use status::*;
 use std::collections::BTreeMap;
 
 use kube::CustomResource;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use strum::Display;
 
 /// spec is what the cluster should be. The operator never changes it.
@@ -80,8 +81,17 @@ pub struct AwsSpec {
     /// tags are put on every AWS resource beside the operator's own, at most 40. Keys starting
     /// with `aws:` or `hpcops.dev:` are reserved. Example: {"CostCenter": "cfd"}.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    #[schemars(extend("maxProperties" = 40), inner(length(max = 256)))]
+    #[schemars(transform = bound_tags)]
     pub tags: BTreeMap<String, String>,
+}
+
+/// AWS takes 50 tags on a resource, 10 of which are for the operator, with values of 256 characters.
+fn bound_tags(schema: &mut Schema) {
+    schema.insert("maxProperties".to_owned(), json!(40));
+    schema.insert(
+        "additionalProperties".to_owned(),
+        json!({"type": "string", "maxLength": 256}),
+    );
 }
 
 /// The subnets of the cluster.

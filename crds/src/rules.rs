@@ -17,7 +17,7 @@ pub struct Rule {
     pub rule: String,
     /// The sentence that names the field, what it must be and the way out.
     pub message: String,
-    /// The CEL expression of what was found instead, if that helps.
+    /// What was found instead, if that helps: text with CEL expressions in braces.
     #[serde(default)]
     pub found: Option<String>,
     /// The field the refusal points to, relative to `at`.
@@ -45,11 +45,23 @@ impl Rule {
         validation
     }
 
+    /// `format`, and no `+` with `string(...)`: the API server bounds the cost of the former only.
     fn message_expression(&self) -> Option<String> {
-        let found = self.found.as_ref()?;
+        let found = self.found.as_deref()?;
+        let mut text = String::new();
+        let mut values = Vec::new();
+        for (index, part) in found.split(['{', '}']).enumerate() {
+            if index % 2 == 0 {
+                text.push_str(part);
+            } else {
+                text.push_str("%s");
+                values.push(part);
+            }
+        }
         Some(format!(
-            "\"{}; found '\" + string({found}) + \"'\"",
-            self.message
+            r#""{}; found '{text}'".format([{}])"#,
+            self.message,
+            values.join(", ")
         ))
     }
 }
