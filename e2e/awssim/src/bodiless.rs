@@ -11,15 +11,11 @@ pub struct Bodiless;
 #[async_trait]
 impl Machines for Bodiless {
     async fn start(&self, body: BodySpec) -> Result<(), MachineError> {
-        Err(MachineError::NoBody {
-            instance_id: body.instance_id,
-        })
+        Err(MachineError::NoBody { instance_id: body.instance_id })
     }
 
     async fn exec(&self, instance_id: &str, _: Command) -> Result<ExecOutput, MachineError> {
-        Err(MachineError::NoBody {
-            instance_id: instance_id.to_owned(),
-        })
+        Err(MachineError::NoBody { instance_id: instance_id.to_owned() })
     }
 
     async fn kill(&self, _: &str) -> Result<(), MachineError> {

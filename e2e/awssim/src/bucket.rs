@@ -57,10 +57,8 @@ impl Buckets {
     }
 
     fn take(&mut self, name: &str, rate: Rate, tokens: f64, now: Timestamp) -> bool {
-        let bucket = self.levels.entry(name.to_owned()).or_insert(Bucket {
-            tokens: rate.size,
-            at: now,
-        });
+        let bucket =
+            self.levels.entry(name.to_owned()).or_insert(Bucket { tokens: rate.size, at: now });
         let passed = now.duration_since(bucket.at).as_secs_f64().max(0.0);
         bucket.tokens = (bucket.tokens + passed * rate.refill).min(rate.size);
         bucket.at = now;
@@ -73,10 +71,7 @@ impl Buckets {
 
     /// Tokens left per bucket, for `GET /_sim/config`.
     pub fn levels(&self) -> BTreeMap<String, f64> {
-        self.levels
-            .iter()
-            .map(|(name, bucket)| (name.clone(), bucket.tokens))
-            .collect()
+        self.levels.iter().map(|(name, bucket)| (name.clone(), bucket.tokens)).collect()
     }
 }
 
@@ -110,9 +105,7 @@ const COSTLY_WHEN_UNFILTERED: [&str; 5] = [
 impl CallClass<'_> {
     /// Whether the call only reads.
     pub fn reads(&self) -> bool {
-        ["Describe", "Get", "List"]
-            .iter()
-            .any(|verb| self.action.starts_with(verb))
+        ["Describe", "Get", "List"].iter().any(|verb| self.action.starts_with(verb))
     }
 
     /// Each action has its own bucket (the page: "per API action").
@@ -121,10 +114,7 @@ impl CallClass<'_> {
             Service::Ec2 => self.ec2(),
             Service::Fsx | Service::Ssm | Service::Sts => self.others(),
         };
-        (
-            format!("{} {}{suffix}", self.service.name(), self.action),
-            rate,
-        )
+        (format!("{} {}{suffix}", self.service.name(), self.action), rate)
     }
 
     fn ec2(&self) -> (&'static str, Rate) {
@@ -171,21 +161,13 @@ mod tests {
     fn buckets_have_the_published_sizes_and_refill() {
         let start = Timestamp::UNIX_EPOCH;
         let burst = |action, seconds| {
-            let call = CallClass {
-                service: Service::Ec2,
-                action,
-                unfiltered: false,
-            };
+            let call = CallClass { service: Service::Ec2, action, unfiltered: false };
             let mut buckets = Buckets::default();
             let count = |buckets: &mut Buckets, now| {
-                (0..2000)
-                    .take_while(|_| buckets.request(&call, now).is_ok())
-                    .count()
+                (0..2000).take_while(|_| buckets.request(&call, now).is_ok()).count()
             };
             let first = count(&mut buckets, start);
-            let later = start
-                .checked_add(SignedDuration::from_secs(seconds))
-                .unwrap();
+            let later = start.checked_add(SignedDuration::from_secs(seconds)).unwrap();
             (first, count(&mut buckets, later))
         };
         assert_eq!(burst("RunInstances", 2), (5, 4));
@@ -200,10 +182,7 @@ mod tests {
         let now = Timestamp::UNIX_EPOCH;
         buckets.resources("RunInstances", 900, now).unwrap();
         assert_eq!(
-            buckets
-                .resources("RunInstances", 101, now)
-                .unwrap_err()
-                .code,
+            buckets.resources("RunInstances", 101, now).unwrap_err().code,
             "RequestLimitExceeded"
         );
         buckets.resources("RunInstances", 100, now).unwrap();

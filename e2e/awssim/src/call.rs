@@ -87,9 +87,7 @@ impl Call<'_> {
 
     /// Notes that a resource is gone.
     pub fn gone(&mut self, kind: Kind, id: &str) {
-        self.account
-            .ledger
-            .remove(kind, &self.region.name, id, self.now);
+        self.account.ledger.remove(kind, &self.region.name, id, self.now);
     }
 
     /// Tags of a resource.
@@ -99,9 +97,6 @@ impl Call<'_> {
 
     /// An ARN in this account and region.
     pub fn arn(&self, service: &str, resource: &str) -> String {
-        format!(
-            "arn:aws:{service}:{}:{}:{resource}",
-            self.region.name, self.account.id
-        )
+        format!("arn:aws:{service}:{}:{}:{resource}", self.region.name, self.account.id)
     }
 }

@@ -82,11 +82,7 @@ impl Calls {
         let name = (action.to_owned(), role);
         let occurrence = self.successes.get(&name).copied().unwrap_or(0) + 1;
         let (action, role) = name;
-        CallKey {
-            action,
-            role,
-            occurrence,
-        }
+        CallKey { action, role, occurrence }
     }
 
     /// Notes an arrival; gives its place in the log.
@@ -120,22 +116,14 @@ impl Calls {
         let mut counts: BTreeMap<&str, BTreeMap<&str, u64>> = BTreeMap::new();
         for entry in self.log.iter().filter(|entry| made_by(entry, caller)) {
             let code = entry.code.as_deref().unwrap_or("(pending)");
-            *counts
-                .entry(&entry.key.action)
-                .or_default()
-                .entry(code)
-                .or_default() += 1;
+            *counts.entry(&entry.key.action).or_default().entry(code).or_default() += 1;
         }
         json!(counts)
     }
 
     /// The ordered log, of one caller or of all.
     pub fn log(&self, caller: Option<&str>) -> Value {
-        let rows = self
-            .log
-            .iter()
-            .enumerate()
-            .filter(|(_, entry)| made_by(entry, caller));
+        let rows = self.log.iter().enumerate().filter(|(_, entry)| made_by(entry, caller));
         Value::Array(rows.map(|(index, entry)| render(index, entry)).collect())
     }
 

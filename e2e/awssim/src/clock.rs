@@ -103,15 +103,6 @@ impl Clock {
         self.scale
     }
 
-    /// The real time.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the simulator's only clock"
-    )]
-    pub fn now(self) -> Timestamp {
-        Timestamp::now()
-    }
-
     /// A drawn, scaled delay.
     pub fn delay(self, dice: Dice, delay: Delay, key: &str) -> SignedDuration {
         let (shortest, longest) = delay.range();
@@ -123,6 +114,12 @@ impl Clock {
     pub fn scaled(self, seconds: f64) -> SignedDuration {
         SignedDuration::from_secs_f64((seconds * self.scale).clamp(0.0, 1.0e9))
     }
+}
+
+/// The real time.
+#[expect(clippy::disallowed_methods, reason = "this is the simulator's only clock")]
+pub fn now() -> Timestamp {
+    Timestamp::now()
 }
 
 /// EC2's date format.

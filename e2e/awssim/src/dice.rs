@@ -22,14 +22,13 @@ impl Dice {
 
     /// A number in `0.0..=1.0`.
     pub fn unit(self, purpose: &str, key: &str) -> f64 {
-        let [a, b, c, d, ..] = self.draw(purpose, key);
-        f64::from(u32::from_be_bytes([a, b, c, d])) / f64::from(u32::MAX)
+        let bytes = self.draw(purpose, key).first_chunk().copied().unwrap_or_default();
+        f64::from(u32::from_be_bytes(bytes)) / f64::from(u32::MAX)
     }
 
     /// A sortable number.
     pub fn number(self, purpose: &str, key: &str) -> u64 {
-        let [a, b, c, d, e, f, g, h, ..] = self.draw(purpose, key);
-        u64::from_be_bytes([a, b, c, d, e, f, g, h])
+        u64::from_be_bytes(self.draw(purpose, key).first_chunk().copied().unwrap_or_default())
     }
 
     fn draw(self, purpose: &str, key: &str) -> [u8; 32] {

@@ -115,11 +115,7 @@ impl Faults {
     /// What strikes this call: every matching delay, and the first other fault.
     pub fn strike(&mut self, call: &CallKey) -> Vec<Strike> {
         let mut strikes = Vec::new();
-        for armed in self
-            .armed
-            .iter_mut()
-            .filter(|armed| armed.fault.matches(call))
-        {
+        for armed in self.armed.iter_mut().filter(|armed| armed.fault.matches(call)) {
             armed.seen += 1;
             if armed.strikes_now() {
                 strikes.push(armed.fault.kind.clone());
@@ -133,9 +129,7 @@ impl Fault {
     fn matches(&self, call: &CallKey) -> bool {
         (self.action == "*" || self.action == call.action)
             && (self.role.is_none() || self.role == call.role)
-            && self
-                .occurrence
-                .is_none_or(|occurrence| occurrence == call.occurrence)
+            && self.occurrence.is_none_or(|occurrence| occurrence == call.occurrence)
     }
 }
 
@@ -181,15 +175,9 @@ mod tests {
         };
         check(json!({"action": "RunInstances"}), &[1]);
         check(json!({"action": "*", "nth": 2, "count": 2}), &[2, 3]);
-        check(
-            json!({"action": "RunInstances", "count": 0}),
-            &[1, 2, 3, 4, 5],
-        );
+        check(json!({"action": "RunInstances", "count": 0}), &[1, 2, 3, 4, 5]);
         check(json!({"action": "RunInstances", "occurrence": 4}), &[4]);
-        check(
-            json!({"action": "RunInstances", "role": "queue-a", "count": 0}),
-            &[],
-        );
+        check(json!({"action": "RunInstances", "role": "queue-a", "count": 0}), &[]);
         check(json!({"action": "CreateVolume", "count": 0}), &[]);
     }
 }

@@ -90,13 +90,7 @@ fn arrive(shared: &Arc<Shared>, incoming: &Incoming) -> Noted {
             body: incoming.body.clone(),
         });
         let strikes = call.account.faults.strike(&key);
-        Noted {
-            principal,
-            place,
-            key,
-            token,
-            strikes,
-        }
+        Noted { principal, place, key, token, strikes }
     })
 }
 
@@ -104,24 +98,14 @@ fn arrive(shared: &Arc<Shared>, incoming: &Incoming) -> Noted {
 fn role_of_resource(call: &Call<'_>, incoming: &Incoming) -> Option<String> {
     let region = &call.region.name;
     incoming.names().iter().find_map(|name| {
-        let group = call
-            .region
-            .ec2
-            .placement_groups
-            .get(name)
-            .map(|group| group.id.clone());
+        let group = call.region.ec2.placement_groups.get(name).map(|group| group.id.clone());
         let id = group.as_ref().unwrap_or(name);
         let kinds = match Kind::of_ec2_id(id) {
             Some(kind) => vec![kind],
             None => vec![Kind::FileSystem, Kind::Parameter, Kind::Document],
         };
         kinds.into_iter().find_map(|kind| {
-            call.account
-                .ledger
-                .find(kind, region, id)?
-                .tags
-                .get(ROLE_TAG)
-                .cloned()
+            call.account.ledger.find(kind, region, id)?.tags.get(ROLE_TAG).cloned()
         })
     })
 }
@@ -154,11 +138,7 @@ async fn strike_before(
                     return Err(Outcome::Broken);
                 }
             }
-            Strike::Error {
-                status,
-                code,
-                message,
-            } => {
+            Strike::Error { status, code, message } => {
                 conclude(shared, incoming, noted, code);
                 let error = ApiError::with_status(*status, code, message.clone());
                 return Err(answer(incoming, Err(error), request_id.to_owned()));
@@ -205,9 +185,7 @@ async fn park(shared: &Arc<Shared>, noted: &Noted, when: When) -> Then {
 }
 
 fn finish(call: &mut Call<'_>, place: usize, result: &Result<Value, ApiError>) {
-    let code = result
-        .as_ref()
-        .map_or_else(|error| error.code.as_str(), |_| "OK");
+    let code = result.as_ref().map_or_else(|error| error.code.as_str(), |_| "OK");
     call.account.calls.finish(place, code);
 }
 
@@ -221,12 +199,7 @@ fn perform(call: &mut Call<'_>, incoming: &Incoming) -> Result<Value, ApiError> 
         ));
     }
     let needed = permission::needed(incoming.service, &incoming.action, incoming.traits());
-    permission::check(
-        &call.account.denied,
-        incoming.service,
-        &needed,
-        &call.account.id,
-    )?;
+    permission::check(&call.account.denied, incoming.service, &needed, &call.account.id)?;
     let action = &incoming.action;
     match (&incoming.arguments, incoming.service) {
         (Arguments::Form(pairs), Service::Ec2) => {
@@ -244,12 +217,7 @@ fn answer(incoming: &Incoming, result: Result<Value, ApiError>, request_id: Stri
         Ok(value) => (200, render(service, &incoming.action, &request_id, &value)),
         Err(error) => (error.status, error.render(service, &request_id)),
     };
-    Outcome::Answer {
-        status,
-        service,
-        body,
-        request_id,
-    }
+    Outcome::Answer { status, service, body, request_id }
 }
 
 fn render(service: Service, action: &str, request_id: &str, value: &Value) -> String {

@@ -59,12 +59,7 @@ impl Holds {
 
     /// Lets one go. `false` when there is no such call.
     pub fn release(&self, id: u64, then: Then) -> bool {
-        let held = self
-            .held
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .1
-            .remove(&id);
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&id);
         held.is_some_and(|held| held.release.send(then).is_ok())
     }
 

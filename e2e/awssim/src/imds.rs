@@ -23,11 +23,7 @@ pub fn lookup(call: &Call<'_>, instance: &Instance, path: &str) -> Option<String
 
 /// Children of a folder, folders with a slash at the end.
 fn listing(leaves: &BTreeMap<String, String>, folder: &str) -> Option<String> {
-    let prefix = if folder.is_empty() {
-        String::new()
-    } else {
-        format!("{folder}/")
-    };
+    let prefix = if folder.is_empty() { String::new() } else { format!("{folder}/") };
     let children: BTreeSet<String> = leaves
         .keys()
         .filter_map(|path| path.strip_prefix(&prefix))
@@ -47,10 +43,7 @@ fn leaves(call: &Call<'_>, instance: &Instance) -> BTreeMap<String, String> {
     };
     let hostname = instance.hostname(&call.region.name);
     let zones = &call.region.ec2.network.zones;
-    let zone_id = zones
-        .iter()
-        .find(|z| z.name == instance.zone)
-        .map(|z| z.id.clone());
+    let zone_id = zones.iter().find(|z| z.name == instance.zone).map(|z| z.id.clone());
     put("ami-id", instance.image_id.clone());
     put("ami-launch-index", instance.launch_index.to_string());
     put("hostname", hostname.clone());
@@ -60,10 +53,7 @@ fn leaves(call: &Call<'_>, instance: &Instance) -> BTreeMap<String, String> {
     put("local-hostname", hostname);
     put("local-ipv4", instance.private_ip.to_string());
     put("placement/availability-zone", instance.zone.clone());
-    put(
-        "placement/availability-zone-id",
-        zone_id.unwrap_or_default(),
-    );
+    put("placement/availability-zone-id", zone_id.unwrap_or_default());
     put("placement/region", call.region.name.clone());
     if let Some(group) = &instance.placement_group {
         put("placement/group-name", group.clone());
@@ -82,20 +72,13 @@ fn leaves(call: &Call<'_>, instance: &Instance) -> BTreeMap<String, String> {
             put(&format!("tags/instance/{key}"), value);
         }
     }
-    all.insert(
-        "latest/dynamic/instance-identity/document".to_owned(),
-        document(call, instance),
-    );
+    all.insert("latest/dynamic/instance-identity/document".to_owned(), document(call, instance));
     all
 }
 
 fn network(call: &Call<'_>, instance: &Instance) -> Vec<(String, String)> {
     let all = &call.region.ec2.interfaces;
-    let nics: Vec<&Interface> = instance
-        .interfaces
-        .iter()
-        .filter_map(|id| all.get(id))
-        .collect();
+    let nics: Vec<&Interface> = instance.interfaces.iter().filter_map(|id| all.get(id)).collect();
     let mut leaves = Vec::new();
     if let Some(primary) = nics.first() {
         leaves.push(("mac".to_owned(), primary.mac.clone()));
@@ -114,14 +97,9 @@ fn network(call: &Call<'_>, instance: &Instance) -> Vec<(String, String)> {
 }
 
 fn interface(call: &Call<'_>, nic: &Interface) -> Vec<(String, String)> {
-    let (card, device) = nic
-        .attachment
-        .as_ref()
-        .map_or((0, 0), |at| (at.card, at.device));
+    let (card, device) = nic.attachment.as_ref().map_or((0, 0), |at| (at.card, at.device));
     let network = &call.region.ec2.network;
-    let cidr = network
-        .subnet(&nic.subnet_id)
-        .map(|subnet| subnet.cidr.clone());
+    let cidr = network.subnet(&nic.subnet_id).map(|subnet| subnet.cidr.clone());
     let base = format!("network/interfaces/macs/{}", nic.mac);
     let mut leaves = vec![
         (format!("{base}/device-number"), device.to_string()),
@@ -131,10 +109,7 @@ fn interface(call: &Call<'_>, nic: &Interface) -> Vec<(String, String)> {
         (format!("{base}/owner-id"), call.account.id.clone()),
         (format!("{base}/security-group-ids"), nic.groups.join("\n")),
         (format!("{base}/subnet-id"), nic.subnet_id.clone()),
-        (
-            format!("{base}/subnet-ipv4-cidr-block"),
-            cidr.unwrap_or_default(),
-        ),
+        (format!("{base}/subnet-ipv4-cidr-block"), cidr.unwrap_or_default()),
         (format!("{base}/vpc-id"), network.vpc_id.clone()),
     ];
     if let Some(ip) = nic.private_ip {
@@ -147,14 +122,8 @@ fn iam(call: &Call<'_>, instance: &Instance) -> Vec<(String, String)> {
     let Some(credentials) = &instance.credentials else {
         return Vec::new();
     };
-    let expires = call
-        .now
-        .saturating_add(jiff::SignedDuration::from_hours(6))
-        .unwrap_or(call.now);
-    let arn = format!(
-        "arn:aws:iam::{}:instance-profile/{}",
-        call.account.id, credentials.role
-    );
+    let expires = call.now.saturating_add(jiff::SignedDuration::from_hours(6)).unwrap_or(call.now);
+    let arn = format!("arn:aws:iam::{}:instance-profile/{}", call.account.id, credentials.role);
     let info = json!({
         "Code": "Success", "LastUpdated": iso(call.now), "InstanceProfileArn": arn,
         "InstanceProfileId": "AIPA0SIMULATED",
@@ -167,10 +136,7 @@ fn iam(call: &Call<'_>, instance: &Instance) -> Vec<(String, String)> {
     });
     vec![
         ("iam/info".to_owned(), info.to_string()),
-        (
-            format!("iam/security-credentials/{}", credentials.role),
-            role.to_string(),
-        ),
+        (format!("iam/security-credentials/{}", credentials.role), role.to_string()),
     ]
 }
 

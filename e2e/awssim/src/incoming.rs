@@ -53,11 +53,7 @@ pub struct Rejection {
 pub fn read(headers: &HeaderMap, query: &str, body: String) -> Result<Incoming, Box<Rejection>> {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let target = header("x-amz-target");
-    let guess = if target.is_some() {
-        Service::Ssm
-    } else {
-        Service::Ec2
-    };
+    let guess = if target.is_some() { Service::Ssm } else { Service::Ec2 };
     let reject = |service| move |error| Box::new(Rejection { service, error });
     let scope = credential(header("authorization")).map_err(reject(guess))?;
     let service = Service::from_signing_name(&scope.service).ok_or_else(|| {
@@ -70,9 +66,7 @@ pub fn read(headers: &HeaderMap, query: &str, body: String) -> Result<Incoming, 
     } else {
         read_form(service, text).map_err(reject(service))?
     };
-    let Credential {
-        access_key, region, ..
-    } = scope;
+    let Credential { access_key, region, .. } = scope;
     Ok(Incoming {
         service,
         action,
@@ -107,11 +101,7 @@ fn read_form(service: Service, body: &str) -> Result<(String, Arguments), ApiErr
     let action = take("Action")
         .ok_or_else(|| ApiError::client("MissingAction", "The request must contain an Action."))?;
     let version = take("Version").unwrap_or_default();
-    let expected = if service == Service::Ec2 {
-        "2016-11-15"
-    } else {
-        "2011-06-15"
-    };
+    let expected = if service == Service::Ec2 { "2016-11-15" } else { "2011-06-15" };
     if version != expected {
         return Err(ApiError::client(
             "InvalidParameterValue",
@@ -126,14 +116,10 @@ impl Incoming {
     pub fn role(&self) -> Option<String> {
         match &self.arguments {
             Arguments::Form(pairs) => {
-                let (key, _) = pairs
-                    .iter()
-                    .find(|(key, value)| key.ends_with(".Key") && value == ROLE_TAG)?;
+                let (key, _) =
+                    pairs.iter().find(|(key, value)| key.ends_with(".Key") && value == ROLE_TAG)?;
                 let wanted = format!("{}Value", key.strip_suffix("Key")?);
-                pairs
-                    .iter()
-                    .find(|(key, _)| *key == wanted)
-                    .map(|(_, value)| value.clone())
+                pairs.iter().find(|(key, _)| *key == wanted).map(|(_, value)| value.clone())
             }
             Arguments::Json(request) => request
                 .get("Tags")?
@@ -149,14 +135,12 @@ impl Incoming {
     /// Client token.
     pub fn token(&self) -> Option<String> {
         match &self.arguments {
-            Arguments::Form(pairs) => pairs
-                .iter()
-                .find(|(key, _)| key == "ClientToken")
-                .map(|(_, value)| value.clone()),
-            Arguments::Json(request) => request
-                .get("ClientRequestToken")
-                .and_then(Value::as_str)
-                .map(str::to_owned),
+            Arguments::Form(pairs) => {
+                pairs.iter().find(|(key, _)| key == "ClientToken").map(|(_, value)| value.clone())
+            }
+            Arguments::Json(request) => {
+                request.get("ClientRequestToken").and_then(Value::as_str).map(str::to_owned)
+            }
         }
     }
 
@@ -176,12 +160,8 @@ impl Incoming {
     pub fn traits(&self) -> Traits {
         match &self.arguments {
             Arguments::Form(pairs) => Traits {
-                tags: pairs
-                    .iter()
-                    .any(|(key, _)| key.starts_with("TagSpecification.")),
-                profile: pairs
-                    .iter()
-                    .any(|(key, _)| key.starts_with("IamInstanceProfile.")),
+                tags: pairs.iter().any(|(key, _)| key.starts_with("TagSpecification.")),
+                profile: pairs.iter().any(|(key, _)| key.starts_with("IamInstanceProfile.")),
             },
             Arguments::Json(request) => Traits {
                 tags: request

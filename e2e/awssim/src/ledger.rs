@@ -141,9 +141,7 @@ impl Ledger {
 
     /// Tags of a resource; none when it is unknown.
     pub fn tags(&self, kind: Kind, region: &str, id: &str) -> Tags {
-        self.find(kind, region, id)
-            .map(|entry| entry.tags.clone())
-            .unwrap_or_default()
+        self.find(kind, region, id).map(|entry| entry.tags.clone()).unwrap_or_default()
     }
 
     /// Tags to change.
@@ -173,12 +171,7 @@ impl Ledger {
 
     /// The whole ledger as the control API shows it.
     pub fn render(&self, account: &str) -> Value {
-        Value::Array(
-            self.entries
-                .iter()
-                .map(|entry| render_entry(entry, account))
-                .collect(),
-        )
+        Value::Array(self.entries.iter().map(|entry| render_entry(entry, account)).collect())
     }
 }
 

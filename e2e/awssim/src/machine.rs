@@ -21,7 +21,7 @@ pub trait Machines: Send + Sync {
 
     /// Runs one Run Command script as root inside the body. At
     /// [`Command::timeout`] the process group gets SIGKILL. Dropping the
-    /// returned future kills the process group as well (CancelCommand).
+    /// returned future kills the process group as well (`CancelCommand`).
     async fn exec(&self, instance_id: &str, command: Command) -> Result<ExecOutput, MachineError>;
 
     /// Kills the PID namespace and removes the network namespace. Idempotent:
@@ -205,7 +205,7 @@ pub struct FileSystemDir {
 /// A volume attached to an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AttachedVolume {
-    /// `vol-…`; the NVMe serial is this without the dash.
+    /// `vol-…`; the `NVMe` serial is this without the dash.
     pub volume_id: String,
     /// As asked at attach, for example `/dev/sdf`.
     pub device: String,

@@ -54,10 +54,8 @@ async fn main() -> ExitCode {
         .with_env_filter(tracing_subscriber::EnvFilter::from_default_env())
         .init();
     let arguments = Arguments::parse();
-    let host = HostConfig {
-        prefix: arguments.body_prefix,
-        state_dir: arguments.state_dir.join("host"),
-    };
+    let host =
+        HostConfig { prefix: arguments.body_prefix, state_dir: arguments.state_dir.join("host") };
     let config = Config {
         listen: arguments.listen,
         seed: arguments.seed,
@@ -80,10 +78,7 @@ async fn main() -> ExitCode {
     }
 }
 
-#[expect(
-    clippy::print_stdout,
-    reason = "this one line is how a parent learns the address"
-)]
+#[expect(clippy::print_stdout, reason = "this one line is how a parent learns the address")]
 fn announce(url: &str, seed: u64) {
     println!("{}", serde_json::json!({"url": url, "seed": seed}));
 }

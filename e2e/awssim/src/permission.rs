@@ -20,9 +20,7 @@ pub fn needed(service: Service, action: &str, traits: Traits) -> Vec<String> {
     if service != Service::Sts {
         actions.push(format!("{}:{action}", service.name()));
     }
-    let creates = ["Create", "Run", "Put", "Authorize"]
-        .iter()
-        .any(|verb| action.starts_with(verb));
+    let creates = ["Create", "Run", "Put", "Authorize"].iter().any(|verb| action.starts_with(verb));
     if traits.tags && creates && action != "CreateTags" {
         actions.push(tagging(service).to_owned());
     }
@@ -52,10 +50,7 @@ pub fn check(
         let family = action.split(':').next().unwrap_or_default();
         denied.contains(*action) || denied.contains(&format!("{family}:*"))
     };
-    needed
-        .iter()
-        .find(hit)
-        .map_or(Ok(()), |action| Err(refusal(service, action, account)))
+    needed.iter().find(hit).map_or(Ok(()), |action| Err(refusal(service, action, account)))
 }
 
 fn refusal(service: Service, action: &str, account: &str) -> ApiError {
@@ -81,48 +76,21 @@ mod tests {
 
     #[test]
     fn dependants_are_needed_too() {
-        let both = Traits {
-            tags: true,
-            profile: true,
-        };
+        let both = Traits { tags: true, profile: true };
         for (service, action, traits, expected) in [
-            (
-                Service::Ec2,
-                "RunInstances",
-                both,
-                "ec2:RunInstances ec2:CreateTags iam:PassRole",
-            ),
-            (
-                Service::Ec2,
-                "RunInstances",
-                Traits::default(),
-                "ec2:RunInstances",
-            ),
-            (
-                Service::Ec2,
-                "CreateTags",
-                Traits {
-                    tags: true,
-                    profile: false,
-                },
-                "ec2:CreateTags",
-            ),
+            (Service::Ec2, "RunInstances", both, "ec2:RunInstances ec2:CreateTags iam:PassRole"),
+            (Service::Ec2, "RunInstances", Traits::default(), "ec2:RunInstances"),
+            (Service::Ec2, "CreateTags", Traits { tags: true, profile: false }, "ec2:CreateTags"),
             (
                 Service::Fsx,
                 "CreateFileSystem",
-                Traits {
-                    tags: true,
-                    profile: false,
-                },
+                Traits { tags: true, profile: false },
                 "fsx:CreateFileSystem fsx:TagResource",
             ),
             (
                 Service::Ssm,
                 "CreateDocument",
-                Traits {
-                    tags: true,
-                    profile: false,
-                },
+                Traits { tags: true, profile: false },
                 "ssm:CreateDocument ssm:AddTagsToResource",
             ),
             (Service::Sts, "GetCallerIdentity", Traits::default(), ""),
@@ -136,10 +104,7 @@ mod tests {
         let denied = BTreeSet::from(["iam:PassRole".to_owned()]);
         let needed = ["ec2:RunInstances".to_owned(), "iam:PassRole".to_owned()];
         let error = check(&denied, Service::Ec2, &needed, "111122223333").unwrap_err();
-        assert_eq!(
-            (error.status, error.code.as_str()),
-            (403, "UnauthorizedOperation")
-        );
+        assert_eq!((error.status, error.code.as_str()), (403, "UnauthorizedOperation"));
         assert!(error.message.contains("iam:PassRole"));
         check(&denied, Service::Ec2, &needed[..1], "111122223333").unwrap();
     }

@@ -30,10 +30,7 @@ pub const DEFAULTS: [(&str, u64); 15] = [
 
 impl Default for Quotas {
     fn default() -> Self {
-        let limits = DEFAULTS
-            .iter()
-            .map(|(name, limit)| ((*name).to_owned(), *limit))
-            .collect();
+        let limits = DEFAULTS.iter().map(|(name, limit)| ((*name).to_owned(), *limit)).collect();
         Self { limits }
     }
 }
@@ -46,10 +43,7 @@ impl Quotas {
 
     /// Sets a limit; `false` when there is no quota of that name.
     pub fn set(&mut self, name: &str, limit: u64) -> bool {
-        self.limits
-            .get_mut(name)
-            .map(|slot| *slot = limit)
-            .is_some()
+        self.limits.get_mut(name).map(|slot| *slot = limit).is_some()
     }
 
     /// All limits.

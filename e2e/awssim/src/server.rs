@@ -58,12 +58,8 @@ async fn handle(
     let body = String::from_utf8_lossy(&body.to_bytes()).into_owned();
     let query = parts.uri.query().unwrap_or_default().to_owned();
     if let Some(path) = parts.uri.path().strip_prefix("/_sim/") {
-        let asked = control::Asked {
-            method: parts.method.as_str(),
-            path,
-            query: &query,
-            body: &body,
-        };
+        let asked =
+            control::Asked { method: parts.method.as_str(), path, query: &query, body: &body };
         let (status, value) = control::answer(&shared, &asked, &parts.headers);
         return Ok(respond(status, "application/json", value.to_string(), None));
     }
@@ -80,17 +76,9 @@ async fn pass_on(
 ) -> Result<Response<Full<Bytes>>, Broken> {
     let outcome = tokio::spawn(async move { gate::pass(&shared, incoming).await }).await;
     match outcome {
-        Ok(Outcome::Answer {
-            status,
-            service,
-            body,
-            request_id,
-        }) => Ok(respond(
-            status,
-            content_type(service),
-            body,
-            Some(&request_id),
-        )),
+        Ok(Outcome::Answer { status, service, body, request_id }) => {
+            Ok(respond(status, content_type(service), body, Some(&request_id)))
+        }
         Ok(Outcome::Broken) | Err(_) => Err(Broken),
     }
 }
@@ -98,12 +86,7 @@ async fn pass_on(
 fn reject(shared: &Shared, rejection: &Rejection) -> Response<Full<Bytes>> {
     let request_id = shared.request_id();
     let body = rejection.error.render(rejection.service, &request_id);
-    respond(
-        rejection.error.status,
-        content_type(rejection.service),
-        body,
-        Some(&request_id),
-    )
+    respond(rejection.error.status, content_type(rejection.service), body, Some(&request_id))
 }
 
 fn content_type(service: Service) -> &'static str {
@@ -120,13 +103,9 @@ fn respond(
     body: String,
     request_id: Option<&str>,
 ) -> Response<Full<Bytes>> {
-    let mut builder = Response::builder()
-        .status(status)
-        .header("content-type", content_type);
+    let mut builder = Response::builder().status(status).header("content-type", content_type);
     if let Some(id) = request_id {
         builder = builder.header("x-amzn-requestid", id);
     }
-    builder
-        .body(Full::new(Bytes::from(body)))
-        .unwrap_or_default()
+    builder.body(Full::new(Bytes::from(body))).unwrap_or_default()
 }

@@ -15,7 +15,7 @@ use crate::effect::{Effect, InvocationKey};
 use crate::hold::Holds;
 use crate::machine::{BodySpec, Command, Machines};
 use crate::world::{Engine, Principal, State, World};
-use crate::{fsx, ssm};
+use crate::{clock, fsx, ssm};
 
 /// Everything the parts of a running simulator share.
 pub struct Shared {
@@ -32,9 +32,7 @@ pub struct Shared {
 
 impl std::fmt::Debug for Shared {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shared")
-            .field("engine", &self.engine.clock)
-            .finish_non_exhaustive()
+        f.debug_struct("Shared").field("engine", &self.engine.clock).finish_non_exhaustive()
     }
 }
 
@@ -72,10 +70,7 @@ impl Shared {
     /// A request id like AWS's.
     pub fn request_id(&self) -> String {
         let number = self.requests.fetch_add(1, Ordering::Relaxed);
-        format!(
-            "{:08x}-5100-4000-8000-{number:012x}",
-            self.engine.dice.seed() & 0xffff_ffff
-        )
+        format!("{:08x}-5100-4000-8000-{number:012x}", self.engine.dice.seed() & 0xffff_ffff)
     }
 
     /// Works on one region of one account: what is due happens first, effects
@@ -89,7 +84,7 @@ impl Shared {
         let mut effects = Vec::new();
         let result = {
             let mut state = self.state();
-            let now = self.engine.clock.now();
+            let now = clock::now();
             let mut keys = Vec::new();
             let world = state.world(account, &self.engine);
             settle(world, &self.engine, now, &mut effects, &mut keys);
@@ -117,7 +112,7 @@ impl Shared {
         let mut effects = Vec::new();
         {
             let mut state = self.state();
-            let now = self.engine.clock.now();
+            let now = clock::now();
             let mut keys = Vec::new();
             for world in state.worlds().values_mut() {
                 settle(world, &self.engine, now, &mut effects, &mut keys);
@@ -154,16 +149,10 @@ impl Shared {
             let id = spec.instance_id.clone();
             if let Err(error) = machines.start(spec).await {
                 tracing::warn!(%error, cause = ?std::error::Error::source(&error), "no body");
-                shared.work(&account, &region, |call| {
-                    no_body(call, &id, &error.to_string())
-                });
+                shared.work(&account, &region, |call| no_body(call, &id, &error.to_string()));
             }
             let wanted = shared.work(&account, &region, |call| {
-                call.region
-                    .ec2
-                    .instances
-                    .get(&id)
-                    .is_some_and(ec2::Instance::is_up)
+                call.region.ec2.instances.get(&id).is_some_and(ec2::Instance::is_up)
             });
             if !wanted {
                 shared.kill(id);
@@ -190,24 +179,14 @@ impl Shared {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         let task = self.runtime.spawn(async move {
             let output = machines.exec(&mine.instance_id, command).await;
-            shared.work(&mine.account, &mine.region, |call| {
-                ssm::complete(call, &mine, output)
-            });
-            shared
-                .running
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .remove(&mine);
+            shared.work(&mine.account, &mine.region, |call| ssm::complete(call, &mine, output));
+            shared.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&mine);
         });
         running.insert(key, task.abort_handle());
     }
 
     fn abort(&self, key: &InvocationKey) {
-        let task = self
-            .running
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(key);
+        let task = self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(key);
         if let Some(task) = task {
             task.abort();
         }
@@ -225,11 +204,8 @@ fn no_body(call: &mut Call<'_>, id: &str, why: &str) {
 }
 
 fn discard(path: &std::path::Path) {
-    let result = if path.is_dir() {
-        std::fs::remove_dir_all(path)
-    } else {
-        std::fs::remove_file(path)
-    };
+    let result =
+        if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     if let Err(error) = result
         && error.kind() != std::io::ErrorKind::NotFound
     {
@@ -248,15 +224,7 @@ fn settle(
     let World { account, regions } = world;
     for region in regions.values_mut() {
         while let Some((at, event)) = region.agenda.due(now) {
-            let mut call = Call {
-                account,
-                region,
-                engine,
-                now: at,
-                effects,
-                keys,
-                dry_run: false,
-            };
+            let mut call = Call { account, region, engine, now: at, effects, keys, dry_run: false };
             happen(&mut call, &event);
         }
     }

@@ -99,22 +99,10 @@ pub struct Simulator;
 impl Simulator {
     /// Starts one on the current runtime.
     pub async fn start(config: Config) -> Result<Running, StartError> {
-        let Config {
-            listen,
-            seed,
-            time_scale,
-            state_dir,
-            machines,
-            bodies,
-        } = config;
-        std::fs::create_dir_all(&state_dir).map_err(|source| StartError::StateDir {
-            path: state_dir.clone(),
-            source,
-        })?;
-        let failed = |source| StartError::Listen {
-            address: listen,
-            source,
-        };
+        let Config { listen, seed, time_scale, state_dir, machines, bodies } = config;
+        std::fs::create_dir_all(&state_dir)
+            .map_err(|source| StartError::StateDir { path: state_dir.clone(), source })?;
+        let failed = |source| StartError::Listen { address: listen, source };
         let listener = TcpListener::bind(listen).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
         let engine = Engine {
@@ -134,12 +122,7 @@ impl Simulator {
             tokio::spawn(server::serve(listener, Arc::clone(&shared))),
             tokio::spawn(tick(Arc::clone(&shared))),
         ];
-        Ok(Running {
-            url: format!("http://{address}"),
-            seed,
-            shared,
-            tasks,
-        })
+        Ok(Running { url: format!("http://{address}"), seed, shared, tasks })
     }
 }
 

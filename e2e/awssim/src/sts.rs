@@ -26,11 +26,7 @@ pub fn perform(call: &mut Call<'_>, action: &str, params: Params) -> Result<Valu
 pub fn document(action: &str, request_id: &str, answer: &Value) -> String {
     let mut out = format!("<{action}Response xmlns=\"https://sts.amazonaws.com/doc/2011-06-15/\">");
     xml_element(&format!("{action}Result"), answer, &mut out);
-    xml_element(
-        "ResponseMetadata",
-        &json!({"RequestId": request_id}),
-        &mut out,
-    );
+    xml_element("ResponseMetadata", &json!({"RequestId": request_id}), &mut out);
     out.push_str("</");
     out.push_str(action);
     out.push_str("Response>");

@@ -23,10 +23,7 @@ pub struct View {
 impl View {
     /// A view of `shared`.
     pub fn new(shared: &Arc<Shared>) -> Self {
-        Self {
-            shared: Arc::downgrade(shared),
-            endpoint: shared.engine.listen,
-        }
+        Self { shared: Arc::downgrade(shared), endpoint: shared.engine.listen }
     }
 
     /// Works where an instance lives.
@@ -51,10 +48,8 @@ impl HostView for View {
         dns_name: &str,
         mount_name: &str,
     ) -> Result<FileSystemDir, String> {
-        self.at(instance_id, |call| {
-            lustre(call, instance_id, dns_name, mount_name)
-        })
-        .unwrap_or_else(|| Err(format!("instance {instance_id} is gone")))
+        self.at(instance_id, |call| lustre(call, instance_id, dns_name, mount_name))
+            .unwrap_or_else(|| Err(format!("instance {instance_id} is gone")))
     }
 
     fn may_mount_nfs(&self, instance_id: &str, server: IpAddr) -> Result<String, String> {
@@ -63,13 +58,8 @@ impl HostView for View {
     }
 
     fn volumes(&self, instance_id: &str) -> Vec<AttachedVolume> {
-        let found = self
-            .at(instance_id, |call| attached(call, instance_id))
-            .unwrap_or_default();
-        found
-            .into_iter()
-            .filter(|volume| volume.is_root || backed(volume))
-            .collect()
+        let found = self.at(instance_id, |call| attached(call, instance_id)).unwrap_or_default();
+        found.into_iter().filter(|volume| volume.is_root || backed(volume)).collect()
     }
 
     fn shutdown(&self, instance_id: &str) {
@@ -96,10 +86,7 @@ fn primary<'a>(call: &'a Call<'_>, instance_id: &str) -> Result<&'a Interface, S
 }
 
 fn reach(nic: &Interface) -> Reach<'_> {
-    Reach {
-        groups: &nic.groups,
-        address: nic.private_ip,
-    }
+    Reach { groups: &nic.groups, address: nic.private_ip }
 }
 
 /// LNET goes both ways between a client and the file system.
@@ -110,23 +97,13 @@ fn lustre(
     mount_name: &str,
 ) -> Result<FileSystemDir, String> {
     let region = &call.region.name;
-    let fs = call
-        .region
-        .fsx
-        .file_systems
-        .values()
-        .find(|fs| fs.dns_name(region) == dns_name);
+    let fs = call.region.fsx.file_systems.values().find(|fs| fs.dns_name(region) == dns_name);
     let fs: &FileSystem = fs.ok_or_else(|| format!("{dns_name}: name does not resolve"))?;
     if fs.lifecycle != Lifecycle::Available {
-        return Err(format!(
-            "{dns_name}: no answer (file system is {})",
-            fs.lifecycle.name()
-        ));
+        return Err(format!("{dns_name}: no answer (file system is {})", fs.lifecycle.name()));
     }
     if fs.mount_name != mount_name {
-        return Err(format!(
-            "{dns_name}: there is no file system called {mount_name}"
-        ));
+        return Err(format!("{dns_name}: there is no file system called {mount_name}"));
     }
     let ec2 = &call.region.ec2;
     let client = primary(call, instance_id)?;
@@ -145,12 +122,7 @@ fn lustre(
     }
     Ok(FileSystemDir {
         file_system_id: fs.id.clone(),
-        path: call
-            .engine
-            .state_dir
-            .join("fsx")
-            .join(&call.account.id)
-            .join(&fs.id),
+        path: call.engine.state_dir.join("fsx").join(&call.account.id).join(&fs.id),
         capacity_gib: fs.capacity_gib,
     })
 }
@@ -161,17 +133,9 @@ fn nfs(call: &Call<'_>, instance_id: &str, server: IpAddr) -> Result<String, Str
     let IpAddr::V4(address) = server else {
         return Err(unreachable());
     };
-    let target = ec2
-        .interfaces
-        .values()
-        .find(|nic| nic.private_ip == Some(address));
+    let target = ec2.interfaces.values().find(|nic| nic.private_ip == Some(address));
     let target = target.ok_or_else(unreachable)?;
-    let owner = target
-        .attachment
-        .as_ref()
-        .ok_or_else(unreachable)?
-        .instance_id
-        .clone();
+    let owner = target.attachment.as_ref().ok_or_else(unreachable)?.instance_id.clone();
     if !ec2.instances.get(&owner).is_some_and(Instance::is_up) {
         return Err(unreachable());
     }
@@ -185,12 +149,7 @@ fn nfs(call: &Call<'_>, instance_id: &str, server: IpAddr) -> Result<String, Str
 }
 
 fn attached(call: &Call<'_>, instance_id: &str) -> Vec<AttachedVolume> {
-    let root = call
-        .region
-        .ec2
-        .instances
-        .get(instance_id)
-        .map(|i| i.root_volume.clone());
+    let root = call.region.ec2.instances.get(instance_id).map(|i| i.root_volume.clone());
     let folder = call.engine.state_dir.join("volumes").join(&call.account.id);
     call.region
         .ec2

@@ -50,11 +50,7 @@ pub struct Principal {
 impl Principal {
     /// How the call log names it.
     pub fn caller(&self) -> Caller {
-        if self.instance_id.is_some() {
-            Caller::Instance
-        } else {
-            Caller::Account
-        }
+        if self.instance_id.is_some() { Caller::Instance } else { Caller::Account }
     }
 }
 
@@ -137,10 +133,7 @@ impl State {
     pub fn principal(&mut self, access_key: &str) -> Principal {
         self.keys
             .entry(access_key.to_owned())
-            .or_insert_with(|| Principal {
-                account: derive_account(access_key),
-                instance_id: None,
-            })
+            .or_insert_with(|| Principal { account: derive_account(access_key), instance_id: None })
             .clone()
     }
 
@@ -160,15 +153,12 @@ impl State {
 
     /// Forgets the keys of an account's instances.
     pub fn forget_instance_keys(&mut self, account: &str) {
-        self.keys
-            .retain(|_, who| who.account != account || who.instance_id.is_none());
+        self.keys.retain(|_, who| who.account != account || who.instance_id.is_none());
     }
 
     /// The account with this id, made when needed.
     pub fn world(&mut self, account: &str, engine: &Engine) -> &mut World {
-        self.worlds
-            .entry(account.to_owned())
-            .or_insert_with(|| World::new(account, engine))
+        self.worlds.entry(account.to_owned()).or_insert_with(|| World::new(account, engine))
     }
 
     /// Account and region of an instance.
@@ -214,10 +204,7 @@ impl World {
 
     /// A region of this account, made when needed, split from the rest.
     pub fn split(&mut self, region: &str) -> (&mut Account, &mut Region) {
-        let region = self
-            .regions
-            .entry(region.to_owned())
-            .or_insert_with(|| Region::new(region));
+        let region = self.regions.entry(region.to_owned()).or_insert_with(|| Region::new(region));
         (&mut self.account, region)
     }
 }
@@ -256,9 +243,9 @@ impl Account {
     pub fn after(&self, engine: &Engine, now: Timestamp, delay: Delay, key: &str) -> Timestamp {
         let name = delay.name();
         let duration = match self.settings.delays.get(&name) {
-            Some((shortest, longest)) => engine
-                .clock
-                .scaled(shortest + (longest - shortest) * engine.dice.unit(&name, key)),
+            Some((shortest, longest)) => {
+                engine.clock.scaled(shortest + (longest - shortest) * engine.dice.unit(&name, key))
+            }
             None => engine.clock.delay(engine.dice, delay, key),
         };
         now.saturating_add(duration).unwrap_or(Timestamp::MAX)

@@ -54,12 +54,7 @@ pub fn images() -> Vec<Image> {
             }
         }
     }
-    all.extend(
-        ["x86_64", "arm64"]
-            .into_iter()
-            .zip(0x62000_u32..)
-            .map(amazon_linux),
-    );
+    all.extend(["x86_64", "arm64"].into_iter().zip(0x62000_u32..).map(amazon_linux));
     all
 }
 

@@ -158,10 +158,7 @@ fn parse(raw: Value) -> Result<InstanceType, serde_json::Error> {
     Ok(InstanceType {
         name: data.instance_type,
         vcpus: cpu.vcpus,
-        cores: cpu
-            .default_cores
-            .unwrap_or(cpu.vcpus / threads.max(1))
-            .max(1),
+        cores: cpu.default_cores.unwrap_or(cpu.vcpus / threads.max(1)).max(1),
         threads,
         valid_cores: cpu.valid_cores,
         valid_threads: cpu.valid_threads_per_core,
@@ -169,10 +166,7 @@ fn parse(raw: Value) -> Result<InstanceType, serde_json::Error> {
         architectures: data.processor_info.supported_architectures,
         cards: data.network_info.network_cards,
         max_interfaces: data.network_info.maximum_network_interfaces,
-        max_efa: data
-            .network_info
-            .efa_info
-            .map_or(0, |efa| efa.maximum_efa_interfaces),
+        max_efa: data.network_info.efa_info.map_or(0, |efa| efa.maximum_efa_interfaces),
         usage_classes: data.supported_usage_classes,
         strategies: data.placement_group_info.supported_strategies,
         raw,
@@ -192,12 +186,6 @@ mod tests {
         assert_eq!((i7ie.cards.len(), i7ie.max_efa), (2, 1));
         let c5n = types.get("c5n.18xlarge").unwrap();
         assert_eq!((c5n.vcpus, c5n.cores, c5n.threads), (72, 36, 2));
-        assert!(
-            types
-                .get("hpc7a.96xlarge")
-                .unwrap()
-                .valid_threads
-                .is_empty()
-        );
+        assert!(types.get("hpc7a.96xlarge").unwrap().valid_threads.is_empty());
     }
 }

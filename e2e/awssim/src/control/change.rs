@@ -40,10 +40,7 @@ pub fn release(scene: &Scene<'_>) -> Result<Value, Refusal> {
     if scene.shared.holds.release(release.id, release.then) {
         return Ok(done());
     }
-    Err(Refusal::not_found(format!(
-        "no call {} is held",
-        release.id
-    )))
+    Err(Refusal::not_found(format!("no call {} is held", release.id)))
 }
 
 /// Arms a fault.
@@ -53,9 +50,7 @@ pub fn arm(scene: &Scene<'_>) -> Result<Value, Refusal> {
         Some(name) => account_id(scene.shared, name),
         None => scene.account()?,
     };
-    scene.shared.work(&account, &scene.region(), |call| {
-        call.account.faults.arm(fault)
-    });
+    scene.shared.work(&account, &scene.region(), |call| call.account.faults.arm(fault));
     Ok(done())
 }
 
@@ -90,38 +85,19 @@ struct Failure {
 pub fn capacity(scene: &Scene<'_>) -> Result<Value, Refusal> {
     let wanted: CapacityChange = scene.asked.decode()?;
     if let Some(failure) = wanted.fail_after_launch {
-        let fate = Fate {
-            code: failure.code,
-            message: failure.message,
-        };
-        let planned = PlannedFate {
-            instance_type: wanted.instance_type,
-            count: failure.count,
-            fate,
-        };
+        let fate = Fate { code: failure.code, message: failure.message };
+        let planned =
+            PlannedFate { instance_type: wanted.instance_type, count: failure.count, fate };
         scene.change(|call| call.region.ec2.fates.push(planned))?;
         return Ok(done());
     }
-    let instance_type = wanted
-        .instance_type
-        .ok_or_else(|| Refusal::bad("type is missing"))?;
+    let instance_type = wanted.instance_type.ok_or_else(|| Refusal::bad("type is missing"))?;
     let market = wanted.market.unwrap_or_else(|| "on-demand".to_owned());
     scene.change(|call| {
-        let all = call
-            .region
-            .ec2
-            .network
-            .zones
-            .iter()
-            .map(|zone| zone.name.clone())
-            .collect();
+        let all = call.region.ec2.network.zones.iter().map(|zone| zone.name.clone()).collect();
         let zones: Vec<String> = wanted.zone.map_or(all, |zone| vec![zone]);
         for zone in zones {
-            let pool = Pool {
-                instance_type: instance_type.clone(),
-                zone,
-                market: market.clone(),
-            };
+            let pool = Pool { instance_type: instance_type.clone(), zone, market: market.clone() };
             call.account.capacity.set(pool, wanted.free);
         }
     })?;
@@ -174,9 +150,7 @@ pub fn instance(scene: &Scene<'_>, id: &str, verb: &str) -> Result<Value, Refusa
     let place = scene.shared.state().locate(id);
     let (account, region) = place.ok_or_else(|| Refusal::not_found(format!("no instance {id}")))?;
     let why = Fate {
-        code: wanted
-            .code
-            .unwrap_or_else(|| "Server.InternalError".to_owned()),
+        code: wanted.code.unwrap_or_else(|| "Server.InternalError".to_owned()),
         message: wanted
             .message
             .unwrap_or_else(|| "Server.InternalError: Internal error on launch".to_owned()),
@@ -190,9 +164,7 @@ pub fn instance(scene: &Scene<'_>, id: &str, verb: &str) -> Result<Value, Refusa
     if ["terminate", "fail", "agent"].contains(&verb) {
         return Ok(done());
     }
-    Err(Refusal::not_found(format!(
-        "no verb {verb}: terminate, fail or agent"
-    )))
+    Err(Refusal::not_found(format!("no verb {verb}: terminate, fail or agent")))
 }
 
 fn change_agent(call: &mut Call<'_>, id: &str, wanted: AgentChange) {
@@ -203,10 +175,7 @@ fn change_agent(call: &mut Call<'_>, id: &str, wanted: AgentChange) {
     match wanted {
         AgentChange::Online => instance.agent = Agent::Online(now),
         AgentChange::Lost => instance.agent = Agent::Lost(now),
-        AgentChange::Never => {
-            instance.agent = Agent::Unregistered;
-            instance.agent_comes = false;
-        }
+        AgentChange::Never => instance.agent = Agent::Barred,
     }
 }
 
@@ -223,10 +192,7 @@ pub fn account(scene: &Scene<'_>) -> Result<Value, Refusal> {
     if wanted.account_id.len() != 12 || !wanted.account_id.chars().all(|c| c.is_ascii_digit()) {
         return Err(Refusal::bad("accountId must be 12 digits"));
     }
-    let principal = Principal {
-        account: wanted.account_id,
-        instance_id: None,
-    };
+    let principal = Principal { account: wanted.account_id, instance_id: None };
     scene.shared.state().assign(&wanted.access_key, principal);
     Ok(done())
 }
@@ -255,11 +221,7 @@ struct QuotaChange {
 pub fn quota(scene: &Scene<'_>) -> Result<Value, Refusal> {
     let wanted: QuotaChange = scene.asked.decode()?;
     let known = scene.change(|call| call.account.quotas.set(&wanted.name, wanted.value))?;
-    if known {
-        Ok(done())
-    } else {
-        Err(Refusal::bad(format!("no quota {}", wanted.name)))
-    }
+    if known { Ok(done()) } else { Err(Refusal::bad(format!("no quota {}", wanted.name))) }
 }
 
 /// Adds a scripted answer of bodiless instances.
@@ -289,16 +251,9 @@ struct ConfigChange {
 pub fn config(scene: &Scene<'_>) -> Result<Value, Refusal> {
     let wanted: ConfigChange = scene.asked.decode()?;
     let names: Vec<String> = Delay::ALL.iter().map(|delay| delay.name()).collect();
-    let unknown = wanted
-        .delays
-        .iter()
-        .flat_map(BTreeMap::keys)
-        .find(|name| !names.contains(name));
+    let unknown = wanted.delays.iter().flat_map(BTreeMap::keys).find(|name| !names.contains(name));
     if let Some(name) = unknown {
-        return Err(Refusal::bad(format!(
-            "no delay {name}: {}",
-            names.join(", ")
-        )));
+        return Err(Refusal::bad(format!("no delay {name}: {}", names.join(", "))));
     }
     scene.change(|call| {
         let settings = &mut call.account.settings;
@@ -325,15 +280,11 @@ pub fn reset(scene: &Scene<'_>) -> Result<Value, Refusal> {
         let mut state = scene.shared.state();
         state.forget_instance_keys(&account);
         let world = state.worlds().remove(&account);
-        let regions = world
-            .into_iter()
-            .flat_map(|world| world.regions.into_values());
+        let regions = world.into_iter().flat_map(|world| world.regions.into_values());
         regions
             .flat_map(|region| region.ec2.instances.into_values())
             .filter(|instance| instance.has_body)
-            .map(|instance| Effect::Kill {
-                instance_id: instance.id,
-            })
+            .map(|instance| Effect::Kill { instance_id: instance.id })
             .collect()
     };
     scene.shared.perform(effects);

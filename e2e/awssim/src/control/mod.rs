@@ -34,17 +34,11 @@ pub struct Refusal {
 
 impl Refusal {
     fn bad(message: impl Into<String>) -> Self {
-        Self {
-            status: 400,
-            message: message.into(),
-        }
+        Self { status: 400, message: message.into() }
     }
 
     fn not_found(message: impl Into<String>) -> Self {
-        Self {
-            status: 404,
-            message: message.into(),
-        }
+        Self { status: 404, message: message.into() }
     }
 }
 
@@ -59,18 +53,10 @@ struct Scene<'a> {
 /// Answers a control request: HTTP status and JSON.
 pub fn answer(shared: &Arc<Shared>, asked: &Asked<'_>, headers: &HeaderMap) -> (u16, Value) {
     shared.tick();
-    let named = headers
-        .get("x-sim-account")
-        .and_then(|value| value.to_str().ok());
-    let account = asked
-        .parameter("account")
-        .or_else(|| named.map(str::to_owned));
+    let named = headers.get("x-sim-account").and_then(|value| value.to_str().ok());
+    let account = asked.parameter("account").or_else(|| named.map(str::to_owned));
     let account = account.map(|name| account_id(shared, &name));
-    let scene = Scene {
-        shared,
-        asked,
-        account,
-    };
+    let scene = Scene { shared, asked, account };
     match route(&scene) {
         Ok(value) => (200, value),
         Err(refusal) => (refusal.status, json!({"error": refusal.message})),
@@ -87,19 +73,12 @@ fn account_id(shared: &Shared, name: &str) -> String {
 
 impl Asked<'_> {
     fn parameter(&self, name: &str) -> Option<String> {
-        decode_form(self.query)
-            .into_iter()
-            .find(|(key, _)| key == name)
-            .map(|(_, value)| value)
+        decode_form(self.query).into_iter().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
     /// The body; an empty one is an empty object.
     fn decode<T: DeserializeOwned>(&self) -> Result<T, Refusal> {
-        let text = if self.body.trim().is_empty() {
-            "{}"
-        } else {
-            self.body
-        };
+        let text = if self.body.trim().is_empty() { "{}" } else { self.body };
         serde_json::from_str(text).map_err(|error| Refusal::bad(error.to_string()))
     }
 }
@@ -114,16 +93,12 @@ impl Scene<'_> {
         let mut known = state.worlds().keys();
         match (known.next(), known.next()) {
             (Some(only), None) => Ok(only.clone()),
-            (_, _) => Err(Refusal::bad(
-                "name the account: ?account=<access key or account id>",
-            )),
+            (_, _) => Err(Refusal::bad("name the account: ?account=<access key or account id>")),
         }
     }
 
     fn region(&self) -> String {
-        self.asked
-            .parameter("region")
-            .unwrap_or_else(|| "us-east-1".to_owned())
+        self.asked.parameter("region").unwrap_or_else(|| "us-east-1".to_owned())
     }
 }
 
@@ -153,9 +128,6 @@ fn route(scene: &Scene<'_>) -> Result<Value, Refusal> {
         ("DELETE", ["bodiless"]) => change::forget_responders(scene),
         ("POST", ["config"]) => change::config(scene),
         ("POST", ["reset"]) => change::reset(scene),
-        (method, _) => Err(Refusal::not_found(format!(
-            "no {method} /_sim/{}",
-            scene.asked.path
-        ))),
+        (method, _) => Err(Refusal::not_found(format!("no {method} /_sim/{}", scene.asked.path))),
     }
 }

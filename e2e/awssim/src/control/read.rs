@@ -13,18 +13,11 @@ impl Scene<'_> {
         let mut state = self.shared.state();
         let worlds = state.worlds();
         let asked = |id: &&String| self.account.as_ref().is_none_or(|account| account == *id);
-        worlds
-            .iter()
-            .filter(|(id, _)| asked(id))
-            .map(|(_, world)| pick(world))
-            .collect()
+        worlds.iter().filter(|(id, _)| asked(id)).map(|(_, world)| pick(world)).collect()
     }
 
     fn concatenated(&self, pick: impl Fn(&World) -> Value) -> Value {
-        let lists = self.each(pick).into_iter().filter_map(|list| match list {
-            Value::Array(items) => Some(items),
-            _ => None,
-        });
+        let lists = self.each(pick).into_iter().filter_map(|list| list.as_array().cloned());
         Value::Array(lists.flatten().collect())
     }
 }
@@ -82,22 +75,14 @@ pub fn faults(scene: &Scene<'_>) -> Value {
 
 /// Ids of instances whose body lives.
 pub fn bodies(scene: &Scene<'_>) -> Value {
-    json!(
-        scene
-            .shared
-            .machines()
-            .map(|machines| machines.running())
-            .unwrap_or_default()
-    )
+    json!(scene.shared.machines().map(|machines| machines.running()).unwrap_or_default())
 }
 
 /// Seed, scale, fixed ids, and the switches of each account.
 pub fn config(scene: &Scene<'_>) -> Value {
     let engine = &scene.shared.engine;
-    let delays: Map<String, Value> = Delay::ALL
-        .iter()
-        .map(|delay| (delay.name(), json!(delay.range())))
-        .collect();
+    let delays: Map<String, Value> =
+        Delay::ALL.iter().map(|delay| (delay.name(), json!(delay.range()))).collect();
     let accounts: Vec<Value> = scene.each(account);
     let region = scene.region();
     let subnets: Vec<Value> = subnets(&region)

@@ -21,10 +21,7 @@ impl Filters {
     /// Reads them, refusing names that are neither `known` nor about tags.
     pub fn read(params: &mut Params, known: &[&str]) -> Result<Self, ApiError> {
         let filters = params.list("Filter", |p| {
-            Ok(Filter {
-                name: p.required("Name")?,
-                values: p.texts("Value")?,
-            })
+            Ok(Filter { name: p.required("Name")?, values: p.texts("Value")? })
         })?;
         for filter in &filters {
             filter.check(known)?;
@@ -46,9 +43,7 @@ impl Filters {
                 None if filter.name == "tag-key" => tags.keys().cloned().collect(),
                 None => values(&filter.name),
             };
-            found
-                .iter()
-                .any(|value| filter.values.iter().any(|pattern| glob(pattern, value)))
+            found.iter().any(|value| filter.values.iter().any(|pattern| glob(pattern, value)))
         })
     }
 }
@@ -83,14 +78,14 @@ impl Filter {
 /// `*` is any text, `?` one character.
 pub fn glob(pattern: &str, text: &str) -> bool {
     fn matches(pattern: &[char], text: &[char]) -> bool {
-        match (pattern.split_first(), text.split_first()) {
-            (None, None) => true,
-            (None, Some(_)) => false,
-            (Some(('*', rest)), None) => matches(rest, text),
-            (Some(('*', rest)), Some((_, tail))) => matches(rest, text) || matches(pattern, tail),
-            (Some(('?', rest)), Some((_, tail))) => matches(rest, tail),
-            (Some((wanted, rest)), Some((found, tail))) => wanted == found && matches(rest, tail),
-            (Some(_), None) => false,
+        let Some((first, rest)) = pattern.split_first() else { return text.is_empty() };
+        let tail = text.split_first();
+        match (first, tail) {
+            ('*', None) => matches(rest, text),
+            ('*', Some((_, tail))) => matches(rest, text) || matches(pattern, tail),
+            ('?', Some((_, tail))) => matches(rest, tail),
+            (wanted, Some((found, tail))) => wanted == found && matches(rest, tail),
+            (_, None) => false,
         }
     }
     let (pattern, text): (Vec<char>, Vec<char>) =

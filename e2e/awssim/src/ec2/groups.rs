@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use super::filters::Filters;
 use super::network::Network;
 use super::page::{Page, paginate};
-use super::rules::{Peer, Rule, render_permissions};
+use super::rule::{Peer, Rule};
+use super::rules::render_permissions;
 use super::tags::{TagSpecifications, render_tags};
 use super::{Ec2, done};
 use crate::call::{Call, Newborn};
@@ -58,10 +59,7 @@ impl SecurityGroup {
 impl Ec2 {
     /// The group, once other calls may name it.
     pub fn group(&self, id: &str, now: Timestamp) -> Result<&SecurityGroup, ApiError> {
-        self.groups
-            .get(id)
-            .filter(|group| group.usable_at <= now)
-            .ok_or_else(|| group_unknown(id))
+        self.groups.get(id).filter(|group| group.usable_at <= now).ok_or_else(|| group_unknown(id))
     }
 
     /// The default group's id.
@@ -82,10 +80,7 @@ pub fn group_unknown(id: &str) -> ApiError {
     if !id.starts_with("sg-") {
         return ApiError::client("InvalidGroupId.Malformed", format!("Invalid id: \"{id}\""));
     }
-    ApiError::client(
-        "InvalidGroup.NotFound",
-        format!("The security group '{id}' does not exist"),
-    )
+    ApiError::client("InvalidGroup.NotFound", format!("The security group '{id}' does not exist"))
 }
 
 /// `CreateSecurityGroup`.
@@ -114,13 +109,7 @@ pub fn create(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
     let tags = tags.of(Kind::SecurityGroup);
     let tag_set = render_tags(&tags);
     let detail = json!({"name": name});
-    call.born(Newborn {
-        kind: Kind::SecurityGroup,
-        id: &id,
-        tags,
-        token: None,
-        detail,
-    });
+    call.born(Newborn { kind: Kind::SecurityGroup, id: &id, tags, token: None, detail });
     let arn = call.arn("ec2", &format!("security-group/{id}"));
     Ok(json!({"return": true, "groupId": id, "tagSet": tag_set, "securityGroupArn": arn}))
 }
@@ -139,11 +128,7 @@ fn check_new(
                 .all(|c| c.is_ascii_alphanumeric() || " ._-:/()#,@[]+=&;{}!$*".contains(c))
     };
     if !legal(name) || name.starts_with("sg-") {
-        return Err(ApiError::invalid_value(
-            "GroupName",
-            name,
-            "Invalid security group name.",
-        ));
+        return Err(ApiError::invalid_value("GroupName", name, "Invalid security group name."));
     }
     if !legal(description) {
         return Err(ApiError::invalid_value(
@@ -158,19 +143,10 @@ fn check_new(
             format!("The vpc ID '{vpc}' does not exist"),
         ));
     }
-    if call
-        .region
-        .ec2
-        .groups
-        .values()
-        .any(|group| group.name == name)
-    {
+    if call.region.ec2.groups.values().any(|group| group.name == name) {
         return Err(ApiError::client(
             "InvalidGroup.Duplicate",
-            format!(
-                "The security group '{name}' already exists for VPC '{}'",
-                network.vpc_id
-            ),
+            format!("The security group '{name}' already exists for VPC '{}'", network.vpc_id),
         ));
     }
     let limit = call.account.quotas.limit("security-groups");
@@ -216,12 +192,7 @@ pub fn delete(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
 }
 
 fn find_by_name(call: &Call<'_>, name: &str) -> Result<String, ApiError> {
-    let found = call
-        .region
-        .ec2
-        .groups
-        .values()
-        .find(|group| group.name == name);
+    let found = call.region.ec2.groups.values().find(|group| group.name == name);
     found.map(|group| group.id.clone()).ok_or_else(|| {
         ApiError::client(
             "InvalidGroup.NotFound",
@@ -233,10 +204,7 @@ fn find_by_name(call: &Call<'_>, name: &str) -> Result<String, ApiError> {
 /// Network interfaces (those of FSx included) and rules of other groups pin a
 /// group.
 fn is_needed(ec2: &Ec2, id: &str) -> bool {
-    let in_use = ec2
-        .interfaces
-        .values()
-        .any(|nic| nic.groups.iter().any(|group| group == id));
+    let in_use = ec2.interfaces.values().any(|nic| nic.groups.iter().any(|group| group == id));
     let named = ec2
         .groups
         .values()
@@ -266,13 +234,8 @@ pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> 
             Page::read(p, (5, 1000))?,
         ))
     })?;
-    let visible = |id: &str| {
-        call.region
-            .ec2
-            .groups
-            .get(id)
-            .is_some_and(|group| group.visible_at <= call.now)
-    };
+    let visible =
+        |id: &str| call.region.ec2.groups.get(id).is_some_and(|group| group.visible_at <= call.now);
     if let Some(id) = ids.iter().find(|id| !visible(id)) {
         return Err(group_unknown(id));
     }
@@ -297,9 +260,7 @@ pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> 
 fn value(call: &Call<'_>, group: &SecurityGroup, name: &str) -> Vec<String> {
     let peers = |egress: bool| {
         let rules = group.rules.iter().filter(|rule| rule.egress == egress);
-        rules
-            .filter_map(|rule| rule.peer.group().map(str::to_owned))
-            .collect()
+        rules.filter_map(|rule| rule.peer.group().map(str::to_owned)).collect()
     };
     match name {
         "description" => vec![group.description.clone()],
@@ -313,17 +274,9 @@ fn value(call: &Call<'_>, group: &SecurityGroup, name: &str) -> Vec<String> {
 }
 
 fn render(call: &Call<'_>, group: &SecurityGroup) -> Value {
-    let rules: Vec<&Rule> = group
-        .rules
-        .iter()
-        .filter(|rule| rule.visible_at <= call.now)
-        .collect();
+    let rules: Vec<&Rule> = group.rules.iter().filter(|rule| rule.visible_at <= call.now).collect();
     let side = |egress: bool| {
-        let side: Vec<&Rule> = rules
-            .iter()
-            .copied()
-            .filter(|rule| rule.egress == egress)
-            .collect();
+        let side: Vec<&Rule> = rules.iter().copied().filter(|rule| rule.egress == egress).collect();
         render_permissions(&side, &call.account.id)
     };
     json!({

@@ -54,10 +54,7 @@ pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> 
 /// The image with this id.
 pub fn find<'a>(all: &'a [Image], id: &str) -> Result<&'a Image, ApiError> {
     all.iter().find(|image| image.id == id).ok_or_else(|| {
-        ApiError::client(
-            "InvalidAMIID.NotFound",
-            format!("The image id '[{id}]' does not exist"),
-        )
+        ApiError::client("InvalidAMIID.NotFound", format!("The image id '[{id}]' does not exist"))
     })
 }
 

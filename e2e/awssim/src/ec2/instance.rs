@@ -41,6 +41,8 @@ impl InstanceState {
 pub enum Agent {
     /// Never heard of.
     Unregistered,
+    /// Never heard of, and a test wants it to stay so.
+    Barred,
     /// Online since then.
     Online(Timestamp),
     /// Was online, last heard of then.
@@ -58,6 +60,7 @@ pub struct Fate {
 
 /// One instance.
 #[derive(Debug, Clone)]
+#[expect(clippy::struct_field_names, reason = "the fields have EC2's names")]
 pub struct Instance {
     /// `i-…`.
     pub id: String,
@@ -121,8 +124,6 @@ pub struct Instance {
     pub fate: Option<Fate>,
     /// SSM agent.
     pub agent: Agent,
-    /// Whether its agent will ever register by itself.
-    pub agent_comes: bool,
     /// Whether a body was made for it.
     pub has_body: bool,
     /// What IMDS hands out.
@@ -182,10 +183,7 @@ pub fn check_id(id: &str) -> Result<(), ApiError> {
     if shaped {
         return Ok(());
     }
-    Err(ApiError::client(
-        "InvalidInstanceID.Malformed",
-        format!("Invalid id: \"{id}\""),
-    ))
+    Err(ApiError::client("InvalidInstanceID.Malformed", format!("Invalid id: \"{id}\"")))
 }
 
 /// What EC2 says about ids it does not know.

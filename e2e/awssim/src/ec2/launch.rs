@@ -3,19 +3,19 @@
 use serde_json::{Value, json};
 
 use super::instance::{Agent, Instance, InstanceState};
-use super::instances::render_reservation;
-use super::interfaces::{self, Attachment, InterfaceType, NewInterface};
+use super::instance_render::render_reservation;
+use super::interface::{self, Attachment, InterfaceType, NewInterface};
 use super::launch_check::{self, Checked};
 use super::launch_request::{self, LaunchRequest, NicRequest};
+use super::reserve::{default_subnet, reserve};
 use super::tokens::{Scope, check_token, digest};
-use super::volumes::{self, NewVolume, VolumeAttachment};
+use super::volume::{self, NewVolume, VolumeAttachment};
 use crate::agenda::Event;
 use crate::call::{Call, Newborn};
-use crate::capacity::Pool;
 use crate::catalog::Zone;
 use crate::clock::Delay;
 use crate::ledger::Kind;
-use crate::machine::{BodyInterface, BodySpec, RoleCredentials};
+use crate::machine::RoleCredentials;
 use crate::wire::{ApiError, Params};
 use crate::world::Principal;
 
@@ -33,17 +33,10 @@ pub fn run(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
     let checked = launch_check::check(call, &request, zone)?;
     call.commit()?;
     let count = reserve(call, &request, &checked)?;
-    let launch = Launch {
-        request: &request,
-        checked: &checked,
-        token: token.as_deref(),
-    };
+    let launch = Launch { request: &request, checked: &checked, token: token.as_deref() };
     let (answer, ids) = launch.all(call, count)?;
     if let Some(scope) = scope {
-        call.region
-            .ec2
-            .tokens
-            .spend(scope, digest, answer.clone(), ids);
+        call.region.ec2.tokens.spend(scope, digest, answer.clone(), ids);
     }
     Ok(answer)
 }
@@ -59,30 +52,16 @@ fn zone_of(call: &Call<'_>, request: &LaunchRequest) -> Result<Zone, ApiError> {
     }
     for id in request.nics.iter().filter_map(|nic| nic.existing.as_ref()) {
         let name = &call.region.ec2.interface(id, call.now)?.zone;
-        zones.extend(
-            network
-                .zones
-                .iter()
-                .find(|zone| zone.name == *name)
-                .cloned(),
-        );
+        zones.extend(network.zones.iter().find(|zone| zone.name == *name).cloned());
     }
     if let Some(name) = &request.placement.zone {
-        let found = network
-            .zones
-            .iter()
-            .find(|zone| zone.name == *name)
-            .cloned();
+        let found = network.zones.iter().find(|zone| zone.name == *name).cloned();
         zones.push(found.ok_or_else(|| {
             ApiError::invalid_value("AvailabilityZone", name, "Invalid availability zone.")
         })?);
     }
     let default = network.subnets.first().map(|subnet| subnet.zone.clone());
-    let first = zones
-        .first()
-        .cloned()
-        .or(default)
-        .ok_or_else(|| ApiError::missing("SubnetId"))?;
+    let first = zones.first().cloned().or(default).ok_or_else(|| ApiError::missing("SubnetId"))?;
     if zones.iter().any(|zone| *zone != first) {
         return Err(ApiError::combination(
             "All network interfaces of an instance must be in one Availability Zone.",
@@ -109,10 +88,7 @@ fn replay(call: &Call<'_>, scope: &Scope, digest: [u8; 32]) -> Result<Option<Val
     let instances = &call.region.ec2.instances;
     let alive = |id: &String| {
         instances.get(id).is_some_and(|i| {
-            !matches!(
-                i.state,
-                InstanceState::ShuttingDown | InstanceState::Terminated
-            )
+            !matches!(i.state, InstanceState::ShuttingDown | InstanceState::Terminated)
         })
     };
     if replay.resources.iter().any(alive) {
@@ -125,91 +101,6 @@ fn replay(call: &Call<'_>, scope: &Scope, digest: [u8; 32]) -> Result<Option<Val
             scope.token
         ),
     ))
-}
-
-/// How many to launch: resource tokens, capacity and addresses allowing.
-fn reserve(
-    call: &mut Call<'_>,
-    request: &LaunchRequest,
-    checked: &Checked,
-) -> Result<u32, ApiError> {
-    call.region
-        .buckets
-        .resources("RunInstances", request.max, call.now)?;
-    let pool = Pool {
-        instance_type: checked.instance_type.name.clone(),
-        zone: checked.zone.name.clone(),
-        market: checked.market.to_owned(),
-    };
-    let free = call.account.capacity.free(&pool).unwrap_or(u32::MAX);
-    if free < request.min {
-        return Err(launch_check::no_capacity(&pool.instance_type, &pool.zone));
-    }
-    let count = request.max.min(free);
-    check_addresses(call, request, checked, count)?;
-    call.account.capacity.take(&pool, count);
-    Ok(count)
-}
-
-fn check_addresses(
-    call: &Call<'_>,
-    request: &LaunchRequest,
-    checked: &Checked,
-    count: u32,
-) -> Result<(), ApiError> {
-    let network = &call.region.ec2.network;
-    let subnet_id = default_subnet(call, request, checked)?;
-    let subnet = network.subnet(&subnet_id)?;
-    let addressed = request
-        .nics
-        .iter()
-        .filter(|nic| nic.interface_type.as_deref() != Some("efa-only") && nic.existing.is_none())
-        .count();
-    let each = if request.nics.is_empty() {
-        1
-    } else {
-        addressed
-    };
-    if network.free(subnet) < each * count as usize {
-        return Err(ApiError::client(
-            "InsufficientFreeAddressesInSubnet",
-            format!(
-                "There are not enough free addresses in subnet '{}' to satisfy the requested \
-                 number of instances.",
-                subnet.id
-            ),
-        ));
-    }
-    Ok(())
-}
-
-fn default_subnet(
-    call: &Call<'_>,
-    request: &LaunchRequest,
-    checked: &Checked,
-) -> Result<String, ApiError> {
-    let named = request.nics.iter().find_map(|nic| nic.subnet_id.clone());
-    let of_zone = || {
-        let subnets = &call.region.ec2.network.subnets;
-        subnets
-            .iter()
-            .find(|subnet| subnet.zone == checked.zone)
-            .map(|subnet| subnet.id.clone())
-    };
-    request
-        .subnet_id
-        .clone()
-        .or(named)
-        .or_else(of_zone)
-        .ok_or_else(|| {
-            ApiError::client(
-                "MissingInput",
-                format!(
-                    "No subnets found for the default VPC in zone {}.",
-                    checked.zone.name
-                ),
-            )
-        })
 }
 
 struct Launch<'a> {
@@ -235,10 +126,7 @@ impl Launch<'_> {
         let (request, checked) = (self.request, self.checked);
         let subnet_id = default_subnet(call, request, checked)?;
         let nics = self.attach_interfaces(call, &id, &subnet_id)?;
-        let primary = nics
-            .first()
-            .and_then(|nic| call.region.ec2.interfaces.get(nic))
-            .cloned();
+        let primary = nics.first().and_then(|nic| call.region.ec2.interfaces.get(nic)).cloned();
         let primary = primary.ok_or_else(|| ApiError::missing("NetworkInterface"))?;
         let running_at = call.after(Delay::Running, &id);
         let instance = Instance {
@@ -246,9 +134,7 @@ impl Launch<'_> {
             image_id: checked.image.id.clone(),
             instance_type: checked.instance_type.name.clone(),
             zone: checked.zone.name.clone(),
-            private_ip: primary
-                .private_ip
-                .ok_or_else(|| ApiError::missing("PrivateIpAddress"))?,
+            private_ip: primary.private_ip.ok_or_else(|| ApiError::missing("PrivateIpAddress"))?,
             subnet_id: primary.subnet_id,
             key_name: request.key_name.clone(),
             profile: checked.profile.clone(),
@@ -272,8 +158,7 @@ impl Launch<'_> {
             reason: None,
             transition: String::new(),
             fate: take_fate(call, &checked.instance_type.name),
-            agent: Agent::Unregistered,
-            agent_comes: call.account.settings.agents,
+            agent: if call.account.settings.agents { Agent::Unregistered } else { Agent::Barred },
             has_body: call.account.settings.bodies,
             credentials: self.credentials(call, &id),
             reservation_id: reservation.to_owned(),
@@ -306,27 +191,16 @@ impl Launch<'_> {
         let role = self.checked.profile.clone()?;
         let hex = id.trim_start_matches("i-0").to_uppercase();
         let access_key_id = format!("ASIA{hex}");
-        let principal = Principal {
-            account: call.account.id.clone(),
-            instance_id: Some(id.to_owned()),
-        };
+        let principal =
+            Principal { account: call.account.id.clone(), instance_id: Some(id.to_owned()) };
         call.keys.push((access_key_id.clone(), principal));
         let secret = format!("{hex}{hex}{}", "0".repeat(8));
-        Some(RoleCredentials {
-            role,
-            access_key_id,
-            secret_access_key: secret,
-            token: hex,
-        })
+        Some(RoleCredentials { role, access_key_id, secret_access_key: secret, token: hex })
     }
 
     fn root_volume(&self, call: &mut Call<'_>, instance_id: &str) -> String {
         let image = &self.checked.image;
-        let disk = self
-            .request
-            .disks
-            .iter()
-            .find(|disk| disk.device == image.root_device);
+        let disk = self.request.disks.iter().find(|disk| disk.device == image.root_device);
         let new = NewVolume {
             zone: self.checked.zone.name.clone(),
             size_gib: disk.and_then(|disk| disk.size).unwrap_or(image.root_gib),
@@ -337,7 +211,7 @@ impl Launch<'_> {
             tags: self.request.tags.of(Kind::Volume),
             token: None,
         };
-        let volume = volumes::make(call, new);
+        let volume = volume::make(call, new);
         let attachment = VolumeAttachment {
             instance_id: instance_id.to_owned(),
             device: image.root_device.to_owned(),
@@ -390,15 +264,13 @@ impl Launch<'_> {
             instance_id: instance_id.to_owned(),
             device: asked.device.unwrap_or(0),
             card: asked.card,
-            delete_on_termination: asked
-                .delete_on_termination
-                .unwrap_or(asked.existing.is_none()),
+            delete_on_termination: asked.delete_on_termination.unwrap_or(asked.existing.is_none()),
             at: call.now,
         };
         if let Some(interface) = call.region.ec2.interfaces.get_mut(&id) {
             interface.attachment = Some(attachment);
         }
-        self.warn_about_efa(call, &id, instance_id);
+        warn_about_efa(call, &id, instance_id);
         Ok(id)
     }
 
@@ -410,10 +282,7 @@ impl Launch<'_> {
     ) -> Result<String, ApiError> {
         let kind = asked.interface_type.as_deref().unwrap_or("interface");
         let new = NewInterface {
-            subnet_id: asked
-                .subnet_id
-                .clone()
-                .unwrap_or_else(|| subnet_id.to_owned()),
+            subnet_id: asked.subnet_id.clone().unwrap_or_else(|| subnet_id.to_owned()),
             groups: asked.groups.clone(),
             private_ip: asked.private_ip,
             interface_type: InterfaceType::parse(kind)?,
@@ -422,97 +291,31 @@ impl Launch<'_> {
             tags: self.request.tags.of(Kind::NetworkInterface),
             token: None,
         };
-        interfaces::create(call, new).map(|interface| interface.id)
+        interface::create(call, new).map(|interface| interface.id)
     }
+}
 
-    /// Real AWS launches an EFA whose groups do not allow all traffic among
-    /// themselves; libfabric then hangs. Tests assert that nobody was warned.
-    fn warn_about_efa(&self, call: &mut Call<'_>, id: &str, instance_id: &str) {
-        let Some(nic) = call.region.ec2.interfaces.get(id) else {
-            return;
-        };
-        if nic.interface_type.is_efa() && !call.region.ec2.allows_itself_everything(&nic.groups) {
-            let text = format!(
-                "EFA interface {id}: groups {} do not allow all traffic from and to themselves",
-                nic.groups.join(", ")
-            );
-            let now = call.now;
-            call.account
-                .warn(now, "EfaGroupNotSelfReferencing", instance_id, &text);
-        }
+/// Real AWS launches an EFA whose groups do not allow all traffic among
+/// themselves; libfabric then hangs. Tests assert that nobody was warned.
+fn warn_about_efa(call: &mut Call<'_>, id: &str, instance_id: &str) {
+    let Some(nic) = call.region.ec2.interfaces.get(id) else {
+        return;
+    };
+    if nic.interface_type.is_efa() && !call.region.ec2.allows_itself_everything(&nic.groups) {
+        let text = format!(
+            "EFA interface {id}: groups {} do not allow all traffic from and to themselves",
+            nic.groups.join(", ")
+        );
+        let now = call.now;
+        call.account.warn(now, "EfaGroupNotSelfReferencing", instance_id, &text);
     }
 }
 
 fn take_fate(call: &mut Call<'_>, instance_type: &str) -> Option<super::Fate> {
     let fates = &mut call.region.ec2.fates;
     let planned = fates.iter_mut().find(|planned| {
-        planned.count > 0
-            && planned
-                .instance_type
-                .as_deref()
-                .is_none_or(|t| t == instance_type)
+        planned.count > 0 && planned.instance_type.as_deref().is_none_or(|t| t == instance_type)
     })?;
     planned.count -= 1;
     Some(planned.fate.clone())
-}
-
-/// What the host needs to start a body.
-pub fn body_spec(call: &Call<'_>, instance: &Instance) -> Option<BodySpec> {
-    let ec2 = &call.region.ec2;
-    let t = call.engine.types.get(&instance.instance_type)?;
-    let image = crate::catalog::images()
-        .into_iter()
-        .find(|image| image.id == instance.image_id)?;
-    let account = &call.account.id;
-    let profile_arn = |name: &String| format!("arn:aws:iam::{account}:instance-profile/{name}");
-    Some(BodySpec {
-        instance_id: instance.id.clone(),
-        account: account.clone(),
-        image_id: instance.image_id.clone(),
-        image_name: image.name,
-        instance_type: instance.instance_type.clone(),
-        vcpus: instance.cpu.0 * instance.cpu.1,
-        cores: instance.cpu.0,
-        memory_mib: t.memory_mib,
-        architecture: image.architecture.to_owned(),
-        region: call.region.name.clone(),
-        availability_zone: instance.zone.clone(),
-        private_ip: instance.private_ip,
-        subnet_cidr: ec2.network.subnet(&instance.subnet_id).ok()?.cidr.clone(),
-        hostname: instance.hostname(&call.region.name),
-        launch_index: instance.launch_index,
-        reservation_id: instance.reservation_id.clone(),
-        user_data: instance.user_data.clone(),
-        tags: call
-            .tags(Kind::Instance, &instance.id)
-            .into_iter()
-            .collect(),
-        metadata_tags: instance.metadata.tags == "enabled",
-        profile_arn: instance.profile.as_ref().map(profile_arn),
-        credentials: instance.credentials.clone(),
-        network_interfaces: instance
-            .interfaces
-            .iter()
-            .filter_map(|id| ec2.interfaces.get(id))
-            .map(body_interface)
-            .collect(),
-        endpoint_url: format!("http://{}", call.engine.listen),
-    })
-}
-
-fn body_interface(nic: &interfaces::Interface) -> BodyInterface {
-    let (card, device) = nic
-        .attachment
-        .as_ref()
-        .map_or((0, 0), |at| (at.card, at.device));
-    BodyInterface {
-        id: nic.id.clone(),
-        mac: nic.mac.clone(),
-        private_ip: nic.private_ip,
-        subnet_id: nic.subnet_id.clone(),
-        groups: nic.groups.clone(),
-        interface_type: nic.interface_type.name().to_owned(),
-        card,
-        device,
-    }
 }

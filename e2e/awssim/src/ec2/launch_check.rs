@@ -1,16 +1,14 @@
 //! Everything a launch is refused for before capacity is asked.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
-
 use super::instance::Metadata;
-use super::interfaces::InterfaceType;
-use super::launch_request::{LaunchRequest, MetadataRequest};
+use super::interface::InterfaceType;
+use super::launch_options::{
+    check_cpu, check_market, check_metadata, check_tenancy, decode_user_data,
+};
+use super::launch_request::LaunchRequest;
 use super::nic_check::{self, Nic};
-use super::tags::check_metadata_keys;
 use crate::call::Call;
 use crate::catalog::{Image, InstanceType, Zone, images, offered};
-use crate::ledger::Kind;
 use crate::quota::vcpu_quota;
 use crate::wire::ApiError;
 
@@ -36,8 +34,6 @@ pub struct Checked {
     /// Market.
     pub market: &'static str,
 }
-
-const MOST_USER_DATA: usize = 16_384;
 
 /// Runs all checks in the order EC2 seems to.
 pub fn check(call: &Call<'_>, request: &LaunchRequest, zone: Zone) -> Result<Checked, ApiError> {
@@ -93,11 +89,7 @@ fn check_type(call: &Call<'_>, request: &LaunchRequest) -> Result<(InstanceType,
     })?;
     let all = images();
     let image = super::images::find(&all, &request.image_id)?.clone();
-    if !known
-        .architectures
-        .iter()
-        .any(|architecture| architecture == image.architecture)
-    {
+    if !known.architectures.iter().any(|architecture| architecture == image.architecture) {
         return Err(ApiError::client(
             "InvalidParameterValue",
             format!(
@@ -146,19 +138,13 @@ fn check_placement(
     };
     let ec2 = &call.region.ec2;
     let group = ec2.placement_group(asked, call.now)?;
-    if !instance_type
-        .strategies
-        .iter()
-        .any(|strategy| *strategy == group.strategy)
-    {
+    if !instance_type.strategies.contains(&group.strategy) {
         return Err(ApiError::combination(format!(
             "Placement groups with strategy '{}' are not supported by the '{}' instance type.",
             group.strategy, instance_type.name
         )));
     }
-    let pinned = ec2
-        .zone_of_placement_group(&group.name)
-        .filter(|_| group.strategy == "cluster");
+    let pinned = ec2.zone_of_placement_group(&group.name).filter(|_| group.strategy == "cluster");
     match pinned {
         Some(pinned) if pinned != zone.name => Err(ApiError::client(
             "InvalidPlacementGroup.InUse",
@@ -176,11 +162,7 @@ fn check_network(
     request: &LaunchRequest,
     instance_type: &InstanceType,
 ) -> Result<(), ApiError> {
-    for group in request
-        .groups
-        .iter()
-        .chain(request.nics.iter().flat_map(|nic| &nic.groups))
-    {
+    for group in request.groups.iter().chain(request.nics.iter().flat_map(|nic| &nic.groups)) {
         call.region.ec2.group(group, call.now)?;
     }
     if request.nics.is_empty() {
@@ -233,53 +215,6 @@ fn nics<'a>(call: &Call<'_>, request: &'a LaunchRequest) -> Result<Vec<Nic<'a>>,
         .collect()
 }
 
-/// Base64 of at most 16 KiB.
-fn decode_user_data(text: Option<&str>) -> Result<Option<Vec<u8>>, ApiError> {
-    let Some(text) = text else { return Ok(None) };
-    let compact: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
-    let data = STANDARD.decode(compact).map_err(|_undecodable| {
-        ApiError::client(
-            "InvalidUserData.Malformed",
-            "Invalid BASE64 encoding of user data",
-        )
-    })?;
-    if data.len() > MOST_USER_DATA {
-        return Err(ApiError::client(
-            "InvalidParameterValue",
-            format!("User data is limited to {MOST_USER_DATA} bytes"),
-        ));
-    }
-    Ok(Some(data))
-}
-
-fn check_metadata(request: &LaunchRequest) -> Result<Metadata, ApiError> {
-    let asked: &MetadataRequest = &request.metadata;
-    let one_of = |value: &Option<String>, known: [&str; 2], name: &str| {
-        let value = value.clone().unwrap_or_else(|| known[0].to_owned());
-        if known.contains(&value.as_str()) {
-            return Ok(value);
-        }
-        Err(ApiError::invalid_value(name, &value, "Unknown value."))
-    };
-    let metadata = Metadata {
-        tokens: one_of(&asked.tokens, ["optional", "required"], "HttpTokens")?,
-        endpoint: one_of(&asked.endpoint, ["enabled", "disabled"], "HttpEndpoint")?,
-        tags: one_of(&asked.tags, ["disabled", "enabled"], "InstanceMetadataTags")?,
-        hop_limit: asked.hop_limit.unwrap_or(1),
-    };
-    if !(1..=64).contains(&metadata.hop_limit) {
-        return Err(ApiError::invalid_value(
-            "HttpPutResponseHopLimit",
-            &metadata.hop_limit.to_string(),
-            "Expecting a value between 1 and 64.",
-        ));
-    }
-    if metadata.tags == "enabled" {
-        check_metadata_keys(&request.tags.of(Kind::Instance))?;
-    }
-    Ok(metadata)
-}
-
 fn check_profile(call: &Call<'_>, request: &LaunchRequest) -> Result<Option<String>, ApiError> {
     let (member, asked) = match &request.profile {
         None | Some((None, None)) => return Ok(None),
@@ -293,90 +228,19 @@ fn check_profile(call: &Call<'_>, request: &LaunchRequest) -> Result<Option<Stri
         Some((None, Some(name))) => ("name", name.as_str()),
     };
     let prefix = format!("arn:aws:iam::{}:instance-profile/", call.account.id);
-    let name = if member == "arn" {
-        asked.strip_prefix(&prefix)
-    } else {
-        Some(asked)
-    };
+    let name = if member == "arn" { asked.strip_prefix(&prefix) } else { Some(asked) };
     let known = &call.account.settings.instance_profiles;
-    name.filter(|name| known.contains(*name))
-        .map(|name| Some(name.to_owned()))
-        .ok_or_else(|| {
-            ApiError::invalid_value(
-                &format!("iamInstanceProfile.{member}"),
-                asked,
-                if member == "arn" {
-                    "Invalid IAM Instance Profile ARN"
-                } else {
-                    "Invalid IAM Instance Profile name"
-                },
-            )
-        })
-}
-
-fn check_cpu(request: &LaunchRequest, t: &InstanceType) -> Result<(u32, u32), ApiError> {
-    let (cores, threads) = match request.cpu {
-        None | Some((None, None)) => return Ok((t.cores, t.threads)),
-        Some((Some(cores), Some(threads))) => (cores, threads),
-        Some(_) => {
-            return Err(ApiError::client(
-                "InvalidParameterCombination",
-                "Both CoreCount and ThreadsPerCore must be specified in CpuOptions.",
-            ));
-        }
-    };
-    if t.valid_threads.is_empty() {
-        return Err(ApiError::client(
-            "InvalidParameterCombination",
-            format!("CpuOptions is not supported by instance type {}.", t.name),
-        ));
-    }
-    let cores_fit = t.valid_cores.is_empty() || t.valid_cores.contains(&cores);
-    if !cores_fit || !t.valid_threads.contains(&threads) {
-        return Err(ApiError::client(
-            "InvalidParameterValue",
-            format!(
-                "CoreCount {cores} with ThreadsPerCore {threads} is not valid for {}.",
-                t.name
-            ),
-        ));
-    }
-    Ok((cores, threads))
-}
-
-fn check_market(request: &LaunchRequest, t: &InstanceType) -> Result<&'static str, ApiError> {
-    let market = match request.market.as_deref() {
-        None => "on-demand",
-        Some("spot") => "spot",
-        Some(other) => {
-            return Err(ApiError::invalid_value(
-                "MarketType",
-                other,
-                "Unknown market type.",
-            ));
-        }
-    };
-    if !t.usage_classes.is_empty() && !t.usage_classes.iter().any(|class| class == market) {
-        return Err(ApiError::client(
-            "UnsupportedOperation",
-            format!(
-                "The instance type {} does not support the market {market}.",
-                t.name
-            ),
-        ));
-    }
-    Ok(market)
-}
-
-fn check_tenancy(request: &LaunchRequest) -> Result<(), ApiError> {
-    match request.placement.tenancy.as_deref() {
-        None | Some("default" | "dedicated") => Ok(()),
-        Some(other) => Err(ApiError::invalid_value(
-            "Tenancy",
-            other,
-            "Unknown tenancy.",
-        )),
-    }
+    name.filter(|name| known.contains(*name)).map(|name| Some(name.to_owned())).ok_or_else(|| {
+        ApiError::invalid_value(
+            &format!("iamInstanceProfile.{member}"),
+            asked,
+            if member == "arn" {
+                "Invalid IAM Instance Profile ARN"
+            } else {
+                "Invalid IAM Instance Profile name"
+            },
+        )
+    })
 }
 
 fn check_key(call: &Call<'_>, request: &LaunchRequest) -> Result<(), ApiError> {
@@ -418,18 +282,4 @@ fn check_quota(
              http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit."
         ),
     ))
-}
-
-/// The refusal of a launch that finds no free machine.
-pub fn no_capacity(instance_type: &str, zone: &str) -> ApiError {
-    ApiError::with_status(
-        500,
-        "InsufficientInstanceCapacity",
-        format!(
-            "We currently do not have sufficient {instance_type} capacity in the Availability Zone \
-             you requested ({zone}). Our system will be working on provisioning additional \
-             capacity. You can currently get {instance_type} capacity by not specifying an \
-             Availability Zone in your request or choosing another Availability Zone."
-        ),
-    )
 }

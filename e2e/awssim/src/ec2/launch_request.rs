@@ -124,12 +124,8 @@ pub fn read(params: Params) -> Result<(LaunchRequest, Option<String>), ApiError>
         let token = p.text("ClientToken")?;
         ignore_harmless(p)?;
         let request = LaunchRequest {
-            min: p
-                .number("MinCount")?
-                .ok_or_else(|| ApiError::missing("MinCount"))?,
-            max: p
-                .number("MaxCount")?
-                .ok_or_else(|| ApiError::missing("MaxCount"))?,
+            min: p.number("MinCount")?.ok_or_else(|| ApiError::missing("MinCount"))?,
+            max: p.number("MaxCount")?.ok_or_else(|| ApiError::missing("MaxCount"))?,
             image_id: p.required("ImageId")?,
             instance_type: p.required("InstanceType")?,
             key_name: p.text("KeyName")?,
@@ -139,15 +135,10 @@ pub fn read(params: Params) -> Result<(LaunchRequest, Option<String>), ApiError>
             user_data: p.text("UserData")?,
             nics: p.list("NetworkInterface", read_nic)?,
             disks: p.list("BlockDeviceMapping", read_disk)?,
-            profile: p.structure("IamInstanceProfile", |s| {
-                Ok((s.text("Arn")?, s.text("Name")?))
-            })?,
-            placement: p
-                .structure("Placement", read_placement)?
-                .unwrap_or_default(),
-            metadata: p
-                .structure("MetadataOptions", read_metadata)?
-                .unwrap_or_default(),
+            profile: p
+                .structure("IamInstanceProfile", |s| Ok((s.text("Arn")?, s.text("Name")?)))?,
+            placement: p.structure("Placement", read_placement)?.unwrap_or_default(),
+            metadata: p.structure("MetadataOptions", read_metadata)?.unwrap_or_default(),
             cpu: p.structure("CpuOptions", |s| {
                 Ok((s.number("CoreCount")?, s.number("ThreadsPerCore")?))
             })?,

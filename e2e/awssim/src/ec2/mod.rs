@@ -1,24 +1,33 @@
 //! EC2: the state of a region and the table of actions.
 
+mod attach;
+mod body;
 mod filters;
 mod groups;
 mod images;
 mod instance;
+mod instance_render;
 mod instances;
+mod interface;
 mod interfaces;
 mod launch;
 mod launch_check;
+mod launch_options;
 mod launch_request;
+mod lifecycle;
 mod network;
 mod nic_check;
 mod page;
 mod placement;
 mod reach;
+mod reserve;
+mod rule;
 mod rules;
 mod status;
 mod tags;
 mod tokens;
 mod types;
+mod volume;
 mod volumes;
 
 use std::collections::BTreeMap;
@@ -27,16 +36,16 @@ use serde_json::Value;
 
 pub use groups::SecurityGroup;
 pub use instance::{Agent, Fate, Instance, InstanceState};
-pub use instances::{fail, handle_event, terminate_by_id};
-pub use interfaces::{
+pub use interface::{
     Interface, InterfaceType, NewInterface, create as create_interface, remove as remove_interface,
 };
+pub use lifecycle::{fail, handle_event, terminate_by_id};
 pub use network::Network;
 pub use page::{Page, paginate};
 pub use placement::PlacementGroup;
 pub use reach::{Reach, Traffic};
 pub use tags::check_tags;
-pub use volumes::Volume;
+pub use volume::Volume;
 
 use crate::call::Call;
 use crate::wire::{ApiError, Params};
@@ -94,7 +103,7 @@ impl Ec2 {
 type Action = fn(&mut Call<'_>, Params) -> Result<Value, ApiError>;
 
 const ACTIONS: [(&str, Action); 31] = [
-    ("AttachVolume", volumes::attach),
+    ("AttachVolume", attach::attach),
     ("AuthorizeSecurityGroupEgress", rules::authorize_egress),
     ("AuthorizeSecurityGroupIngress", rules::authorize_ingress),
     ("CreateNetworkInterface", interfaces::create_action),
@@ -120,7 +129,7 @@ const ACTIONS: [(&str, Action); 31] = [
     ("DescribeSubnets", network::describe_subnets),
     ("DescribeVolumes", volumes::describe),
     ("DescribeVpcs", network::describe_vpcs),
-    ("DetachVolume", volumes::detach),
+    ("DetachVolume", attach::detach),
     ("RevokeSecurityGroupEgress", rules::revoke_egress),
     ("RevokeSecurityGroupIngress", rules::revoke_ingress),
     ("RunInstances", launch::run),
@@ -135,11 +144,7 @@ pub fn perform(call: &mut Call<'_>, action: &str, mut params: Params) -> Result<
             format!("The action {action} is not valid for this web service."),
         )
     };
-    let run = ACTIONS
-        .iter()
-        .find(|(name, _)| *name == action)
-        .ok_or_else(unknown)?
-        .1;
+    let run = ACTIONS.iter().find(|(name, _)| *name == action).ok_or_else(unknown)?.1;
     call.dry_run = params.flag("DryRun")?.unwrap_or(false);
     if action.starts_with("Describe") {
         call.commit()?;

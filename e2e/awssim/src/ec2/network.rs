@@ -40,15 +40,12 @@ impl Network {
 
     /// The subnet with this id.
     pub fn subnet(&self, id: &str) -> Result<&Subnet, ApiError> {
-        self.subnets
-            .iter()
-            .find(|subnet| subnet.id == id)
-            .ok_or_else(|| {
-                ApiError::client(
-                    "InvalidSubnetID.NotFound",
-                    format!("The subnet ID '{id}' does not exist"),
-                )
-            })
+        self.subnets.iter().find(|subnet| subnet.id == id).ok_or_else(|| {
+            ApiError::client(
+                "InvalidSubnetID.NotFound",
+                format!("The subnet ID '{id}' does not exist"),
+            )
+        })
     }
 
     /// Addresses left in a subnet.
@@ -67,6 +64,18 @@ impl Network {
         Ok(address)
     }
 
+    /// Refuses an asked address that cannot be had.
+    pub fn check_free(&self, subnet: Option<&str>, ip: Option<Ipv4Addr>) -> Result<(), ApiError> {
+        let subnet = match subnet {
+            Some(id) => Some(self.subnet(id)?),
+            None => self.subnets.first(),
+        };
+        if let (Some(subnet), Some(ip)) = (subnet, ip) {
+            self.check_asked(subnet, ip)?;
+        }
+        Ok(())
+    }
+
     fn check_asked(&self, subnet: &Subnet, ip: Ipv4Addr) -> Result<Ipv4Addr, ApiError> {
         if !contains(subnet, ip) {
             return Err(ApiError::client(
@@ -75,10 +84,7 @@ impl Network {
             ));
         }
         if self.used.contains(&ip) {
-            return Err(ApiError::client(
-                "InvalidIPAddress.InUse",
-                "Address is in use.",
-            ));
+            return Err(ApiError::client("InvalidIPAddress.InUse", "Address is in use."));
         }
         Ok(ip)
     }
@@ -86,15 +92,12 @@ impl Network {
     fn next_free(&self, subnet: &Subnet) -> Result<Ipv4Addr, ApiError> {
         let first = u32::from(Ipv4Addr::new(10, 0, subnet.third_octet, 4));
         let last = first + u32::try_from(ADDRESSES).unwrap_or(0);
-        (first..last)
-            .map(Ipv4Addr::from)
-            .find(|ip| !self.used.contains(ip))
-            .ok_or_else(|| {
-                ApiError::client(
-                    "InsufficientFreeAddressesInSubnet",
-                    format!("The subnet '{}' has no free addresses", subnet.id),
-                )
-            })
+        (first..last).map(Ipv4Addr::from).find(|ip| !self.used.contains(ip)).ok_or_else(|| {
+            ApiError::client(
+                "InsufficientFreeAddressesInSubnet",
+                format!("The subnet '{}' has no free addresses", subnet.id),
+            )
+        })
     }
 
     /// Gives an address back.
@@ -110,33 +113,15 @@ fn contains(subnet: &Subnet, ip: Ipv4Addr) -> bool {
 
 /// `DescribeAvailabilityZones`.
 pub fn describe_zones(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
-    let known = [
-        "zone-name",
-        "zone-id",
-        "region-name",
-        "state",
-        "zone-type",
-        "opt-in-status",
-    ];
+    let known = ["zone-name", "zone-id", "region-name", "state", "zone-type", "opt-in-status"];
     let (filters, names, ids) = params.read(|p| {
         p.flag("AllAvailabilityZones")?;
-        Ok((
-            Filters::read(p, &known)?,
-            p.texts("ZoneName")?,
-            p.texts("ZoneId")?,
-        ))
+        Ok((Filters::read(p, &known)?, p.texts("ZoneName")?, p.texts("ZoneId")?))
     })?;
     let region = &call.region.name;
     let all = &call.region.ec2.network.zones;
-    if let Some(name) = names
-        .iter()
-        .find(|name| !all.iter().any(|zone| zone.name == **name))
-    {
-        return Err(ApiError::invalid_value(
-            "ZoneName",
-            name,
-            "Invalid availability zone.",
-        ));
+    if let Some(name) = names.iter().find(|name| !all.iter().any(|zone| zone.name == **name)) {
+        return Err(ApiError::invalid_value("ZoneName", name, "Invalid availability zone."));
     }
     let value = |zone: &Zone, name: &str| match name {
         "zone-name" => vec![zone.name.clone()],
@@ -176,11 +161,7 @@ const SUBNET_FILTERS: [&str; 8] = [
 /// `DescribeSubnets`.
 pub fn describe_subnets(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
     let (ids, filters, page) = params.read(|p| {
-        Ok((
-            p.texts("SubnetId")?,
-            Filters::read(p, &SUBNET_FILTERS)?,
-            Page::read(p, (5, 1000))?,
-        ))
+        Ok((p.texts("SubnetId")?, Filters::read(p, &SUBNET_FILTERS)?, Page::read(p, (5, 1000))?))
     })?;
     let network = &call.region.ec2.network;
     for id in &ids {
@@ -233,13 +214,8 @@ fn render_subnet(call: &Call<'_>, subnet: &Subnet) -> Value {
 /// `DescribeVpcs`.
 pub fn describe_vpcs(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
     let known = ["vpc-id", "state", "cidr", "is-default", "owner-id"];
-    let (ids, filters, _page) = params.read(|p| {
-        Ok((
-            p.texts("VpcId")?,
-            Filters::read(p, &known)?,
-            Page::read(p, (5, 1000))?,
-        ))
-    })?;
+    let (ids, filters, _page) = params
+        .read(|p| Ok((p.texts("VpcId")?, Filters::read(p, &known)?, Page::read(p, (5, 1000))?)))?;
     let vpc = &call.region.ec2.network.vpc_id;
     if let Some(id) = ids.iter().find(|id| *id != vpc) {
         return Err(ApiError::client(
@@ -266,9 +242,7 @@ pub fn describe_vpcs(call: &mut Call<'_>, params: Params) -> Result<Value, ApiEr
             "cidrBlockState": {"state": "associated"},
         }],
     });
-    let rows: Vec<_> = Some(row)
-        .filter(|_| filters.pass(&Tags::new(), value))
-        .into_iter()
-        .collect();
+    let rows: Vec<_> =
+        Some(row).filter(|_| filters.pass(&Tags::new(), value)).into_iter().collect();
     Ok(json!({"vpcSet": rows}))
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use super::interfaces::InterfaceType;
+use super::interface::InterfaceType;
 use super::launch_request::NicRequest;
 use crate::catalog::InstanceType;
 use crate::wire::ApiError;
@@ -43,11 +43,7 @@ fn check_each(t: &InstanceType, nics: &[Nic<'_>]) -> Result<(), ApiError> {
             return Err(ApiError::invalid_value(
                 "networkCardIndex",
                 &card.to_string(),
-                &format!(
-                    "Instance type {} has {} network card(s).",
-                    t.name,
-                    t.cards.len().max(1)
-                ),
+                &format!("Instance type {} has {} network card(s).", t.name, t.cards.len().max(1)),
             ));
         };
         let name = nic.kind.name();
@@ -62,9 +58,7 @@ fn check_each(t: &InstanceType, nics: &[Nic<'_>]) -> Result<(), ApiError> {
 }
 
 fn check_primary(nics: &[Nic<'_>]) -> Result<(), ApiError> {
-    let primary = nics
-        .iter()
-        .find(|nic| nic.asked.card == 0 && nic.asked.device == Some(0));
+    let primary = nics.iter().find(|nic| nic.asked.card == 0 && nic.asked.device == Some(0));
     match primary {
         None => Err(ApiError::client(
             "InvalidParameterValue",
@@ -98,10 +92,7 @@ fn check_limits(t: &InstanceType, nics: &[Nic<'_>]) -> Result<(), ApiError> {
     let exceeded = |what: String| Err(ApiError::client("AttachmentLimitExceeded", what));
     let efa = nics.iter().filter(|nic| nic.kind.is_efa()).count();
     if efa > t.max_efa as usize {
-        return exceeded(format!(
-            "EFA interface count {efa} exceeds the limit for {}",
-            t.name
-        ));
+        return exceeded(format!("EFA interface count {efa} exceeds the limit for {}", t.name));
     }
     if nics.len() > t.max_interfaces as usize {
         return exceeded(format!(
@@ -111,10 +102,7 @@ fn check_limits(t: &InstanceType, nics: &[Nic<'_>]) -> Result<(), ApiError> {
         ));
     }
     for card in &t.cards {
-        let here: Vec<_> = nics
-            .iter()
-            .filter(|nic| nic.asked.card == card.index)
-            .collect();
+        let here: Vec<_> = nics.iter().filter(|nic| nic.asked.card == card.index).collect();
         if here.len() > card.max_interfaces as usize {
             return exceeded(format!(
                 "Interface count {} exceeds the limit for network card {} of {}",
@@ -130,17 +118,11 @@ fn check_limits(t: &InstanceType, nics: &[Nic<'_>]) -> Result<(), ApiError> {
             ));
         }
         let beyond = here.iter().filter_map(|nic| nic.asked.device);
-        if let Some(device) = beyond
-            .clone()
-            .find(|device| *device >= device_bound(card, t))
-        {
+        if let Some(device) = beyond.clone().find(|device| *device >= device_bound(card, t)) {
             return Err(ApiError::invalid_value(
                 "deviceIndex",
                 &device.to_string(),
-                &format!(
-                    "It is out of range for network card {} of {}.",
-                    card.index, t.name
-                ),
+                &format!("It is out of range for network card {} of {}.", card.index, t.name),
             ));
         }
     }
@@ -152,11 +134,7 @@ fn check_limits(t: &InstanceType, nics: &[Nic<'_>]) -> Result<(), ApiError> {
 /// cards that take one interface only.
 fn device_bound(card: &crate::catalog::Card, t: &InstanceType) -> u32 {
     let only_one_each = t.cards.iter().all(|card| card.max_interfaces == 1);
-    if card.index > 0 && !only_one_each {
-        card.max_interfaces.max(2)
-    } else {
-        card.max_interfaces
-    }
+    if card.index > 0 && !only_one_each { card.max_interfaces.max(2) } else { card.max_interfaces }
 }
 
 fn check_addresses(nics: &[Nic<'_>], count: u32) -> Result<(), ApiError> {
@@ -238,41 +216,22 @@ mod tests {
             ("t3.micro", vec![(0, 0, Interface)], "ok"),
             ("t3.micro", vec![(0, 0, Efa)], "InvalidParameterCombination"),
             ("c5n.18xlarge", vec![(0, 0, Efa)], "ok"),
-            (
-                "c5n.18xlarge",
-                vec![(0, 0, Interface), (0, 1, EfaOnly)],
-                "ok",
-            ),
-            (
-                "c5n.18xlarge",
-                vec![(0, 0, EfaOnly)],
-                "InvalidParameterCombination",
-            ),
-            (
-                "c5n.18xlarge",
-                vec![(0, 0, Efa), (0, 1, EfaOnly)],
-                "AttachmentLimitExceeded",
-            ),
-            (
-                "c5n.18xlarge",
-                vec![(0, 0, Interface), (1, 0, EfaOnly)],
-                "InvalidParameterValue",
-            ),
-            (
-                "c5n.18xlarge",
-                vec![(0, 0, Interface), (0, 0, EfaOnly)],
-                "InvalidParameterValue",
-            ),
-            (
-                "c5n.18xlarge",
-                vec![(0, 1, Interface)],
-                "InvalidParameterValue",
-            ),
-            (
-                "hpc7a.96xlarge",
-                vec![(0, 0, Interface), (0, 1, EfaOnly), (1, 1, EfaOnly)],
-                "ok",
-            ),
+            ("c5n.18xlarge", vec![(0, 0, Interface), (0, 1, EfaOnly)], "ok"),
+            ("c5n.18xlarge", vec![(0, 0, EfaOnly)], "InvalidParameterCombination"),
+            ("c5n.18xlarge", vec![(0, 0, Efa), (0, 1, EfaOnly)], "AttachmentLimitExceeded"),
+            ("c5n.18xlarge", vec![(0, 0, Interface), (1, 0, EfaOnly)], "InvalidParameterValue"),
+            ("c5n.18xlarge", vec![(0, 0, Interface), (0, 0, EfaOnly)], "InvalidParameterValue"),
+            ("c5n.18xlarge", vec![(0, 1, Interface)], "InvalidParameterValue"),
+            ("hpc7a.96xlarge", vec![(0, 0, Interface), (0, 1, EfaOnly), (1, 1, EfaOnly)], "ok"),
+        ] {
+            assert_eq!(verdict(name, &layout), expected, "{name} {layout:?}");
+        }
+    }
+
+    #[test]
+    fn layouts_of_several_cards_are_judged_card_by_card() {
+        use InterfaceType::{Efa, EfaOnly, Interface};
+        for (name, layout, expected) in [
             (
                 "hpc7a.96xlarge",
                 vec![(0, 0, Interface), (0, 1, Interface), (0, 2, EfaOnly)],
@@ -284,16 +243,8 @@ mod tests {
                 vec![(0, 0, Interface), (0, 1, EfaOnly), (1, 1, EfaOnly)],
                 "AttachmentLimitExceeded",
             ),
-            (
-                "p6-b300.48xlarge",
-                vec![(0, 0, Efa)],
-                "InvalidParameterCombination",
-            ),
-            (
-                "p6-b300.48xlarge",
-                vec![(0, 0, Interface), (1, 0, EfaOnly)],
-                "ok",
-            ),
+            ("p6-b300.48xlarge", vec![(0, 0, Efa)], "InvalidParameterCombination"),
+            ("p6-b300.48xlarge", vec![(0, 0, Interface), (1, 0, EfaOnly)], "ok"),
         ] {
             assert_eq!(verdict(name, &layout), expected, "{name} {layout:?}");
         }

@@ -38,19 +38,12 @@ impl Page {
             ));
         }
         let Some(token) = token else {
-            return Ok(Self {
-                max,
-                ..Self::default()
-            });
+            return Ok(Self { max, ..Self::default() });
         };
         let (salt, after) = decode(token).ok_or_else(|| {
             ApiError::client("InvalidNextToken", "The provided NextToken is not valid.")
         })?;
-        Ok(Self {
-            max,
-            salt: Some(salt),
-            after: Some(after),
-        })
+        Ok(Self { max, salt: Some(salt), after: Some(after) })
     }
 
     /// The same page, with a size if it has none.
@@ -81,10 +74,8 @@ pub fn paginate<T>(
     fresh: &str,
 ) -> (Vec<T>, Option<String>) {
     let salt = page.salt.as_deref().unwrap_or(fresh);
-    let mut ranked: Vec<(u64, T)> = items
-        .into_iter()
-        .map(|(id, item)| (dice.number(salt, &id), item))
-        .collect();
+    let mut ranked: Vec<(u64, T)> =
+        items.into_iter().map(|(id, item)| (dice.number(salt, &id), item)).collect();
     ranked.sort_by_key(|(rank, _)| *rank);
     ranked.retain(|(rank, _)| page.after.is_none_or(|after| *rank > after));
     let size = page.max.unwrap_or(usize::MAX);
@@ -125,13 +116,7 @@ mod tests {
 
     #[test]
     fn bad_tokens_and_sizes_are_refused() {
-        assert_eq!(
-            Page::new(Some(4), None, (5, 9)).unwrap_err().code,
-            "InvalidParameterValue"
-        );
-        assert_eq!(
-            Page::new(None, Some("zz"), (5, 9)).unwrap_err().code,
-            "InvalidNextToken"
-        );
+        assert_eq!(Page::new(Some(4), None, (5, 9)).unwrap_err().code, "InvalidParameterValue");
+        assert_eq!(Page::new(None, Some("zz"), (5, 9)).unwrap_err().code, "InvalidNextToken");
     }
 }

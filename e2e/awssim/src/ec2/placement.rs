@@ -79,13 +79,7 @@ pub fn create(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
     };
     let tags = tags.of(Kind::PlacementGroup);
     let detail = json!({"name": name});
-    call.born(Newborn {
-        kind: Kind::PlacementGroup,
-        id: &id,
-        tags,
-        token: None,
-        detail,
-    });
+    call.born(Newborn { kind: Kind::PlacementGroup, id: &id, tags, token: None, detail });
     let row = render(call, &group);
     call.region.ec2.placement_groups.insert(name, group);
     Ok(json!({"return": true, "placementGroup": row}))
@@ -99,18 +93,10 @@ fn check_new(
 ) -> Result<(), ApiError> {
     let groups = &call.region.ec2.placement_groups;
     if !name.is_ascii() || name.len() > 255 {
-        return Err(ApiError::invalid_value(
-            "groupName",
-            name,
-            "Invalid placement group name.",
-        ));
+        return Err(ApiError::invalid_value("groupName", name, "Invalid placement group name."));
     }
     if !["cluster", "spread", "partition"].contains(&strategy) {
-        return Err(ApiError::invalid_value(
-            "strategy",
-            strategy,
-            "Unknown strategy.",
-        ));
+        return Err(ApiError::invalid_value("strategy", strategy, "Unknown strategy."));
     }
     if partitions.is_some() && strategy != "partition" {
         return Err(ApiError::combination(
@@ -149,24 +135,13 @@ pub fn delete(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
     Ok(done())
 }
 
-const FILTERS: [&str; 6] = [
-    "group-arn",
-    "group-id",
-    "group-name",
-    "spread-level",
-    "state",
-    "strategy",
-];
+const FILTERS: [&str; 6] =
+    ["group-arn", "group-id", "group-name", "spread-level", "state", "strategy"];
 
 /// `DescribePlacementGroups`: not paged; a name must exist, a filter need not.
 pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
-    let (names, ids, filters) = params.read(|p| {
-        Ok((
-            p.texts("GroupName")?,
-            p.texts("GroupId")?,
-            Filters::read(p, &FILTERS)?,
-        ))
-    })?;
+    let (names, ids, filters) = params
+        .read(|p| Ok((p.texts("GroupName")?, p.texts("GroupId")?, Filters::read(p, &FILTERS)?)))?;
     for name in names.iter().chain(&ids) {
         call.region.ec2.placement_group(name, call.now)?;
     }
@@ -204,11 +179,7 @@ fn arn(call: &Call<'_>, group: &PlacementGroup) -> String {
 }
 
 fn state(call: &Call<'_>, group: &PlacementGroup) -> &'static str {
-    if group.available_at <= call.now {
-        "available"
-    } else {
-        "pending"
-    }
+    if group.available_at <= call.now { "available" } else { "pending" }
 }
 
 fn render(call: &Call<'_>, group: &PlacementGroup) -> Value {

@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use jiff::Timestamp;
 
 use super::Ec2;
-use super::rules::{Peer, Rule, parse_cidr};
+use super::rule::{Peer, Rule, parse_cidr};
 
 /// TCP ports asked for.
 #[derive(Debug, Clone, Copy)]
@@ -21,15 +21,9 @@ impl Traffic {
     /// LNET itself.
     pub const LNET: Self = Self { from: 988, to: 988 };
     /// LNET's source ports.
-    pub const LNET_SOURCES: Self = Self {
-        from: 1018,
-        to: 1023,
-    };
+    pub const LNET_SOURCES: Self = Self { from: 1018, to: 1023 };
     /// NFS version 4.
-    pub const NFS: Self = Self {
-        from: 2049,
-        to: 2049,
-    };
+    pub const NFS: Self = Self { from: 2049, to: 2049 };
 }
 
 /// One side of a connection.
@@ -41,6 +35,13 @@ pub struct Reach<'a> {
     pub address: Option<Ipv4Addr>,
 }
 
+/// Rules of one direction of some groups.
+#[derive(Clone, Copy)]
+struct Side<'a> {
+    groups: &'a [String],
+    egress: bool,
+}
+
 impl Ec2 {
     /// Out of `source` and into `target`.
     pub fn is_open(
@@ -50,8 +51,9 @@ impl Ec2 {
         target: Reach<'_>,
         traffic: Traffic,
     ) -> bool {
-        self.lets(now, source.groups, true, target, traffic)
-            && self.lets(now, target.groups, false, source, traffic)
+        let out = Side { groups: source.groups, egress: true };
+        let into = Side { groups: target.groups, egress: false };
+        self.lets(now, out, target, traffic) && self.lets(now, into, source, traffic)
     }
 
     /// Whether groups allow everything from and to one of themselves, as EFA
@@ -59,36 +61,23 @@ impl Ec2 {
     pub fn allows_itself_everything(&self, groups: &[String]) -> bool {
         let side = |egress: bool| {
             self.rules_of(groups).any(|rule| {
-                let itself = rule
-                    .peer
-                    .group()
-                    .is_some_and(|id| groups.iter().any(|g| g == id));
+                let itself = rule.peer.group().is_some_and(|id| groups.iter().any(|g| g == id));
                 rule.egress == egress && rule.protocol == "-1" && itself
             })
         };
         side(false) && side(true)
     }
 
-    fn lets(
-        &self,
-        now: Timestamp,
-        groups: &[String],
-        egress: bool,
-        peer: Reach<'_>,
-        traffic: Traffic,
-    ) -> bool {
+    fn lets(&self, now: Timestamp, side: Side<'_>, peer: Reach<'_>, traffic: Traffic) -> bool {
         (traffic.from..=traffic.to).all(|port| {
-            self.rules_of(groups)
-                .filter(|rule| rule.egress == egress && rule.visible_at <= now)
+            self.rules_of(side.groups)
+                .filter(|rule| rule.egress == side.egress && rule.visible_at <= now)
                 .any(|rule| covers_port(rule, port) && covers_peer(rule, peer))
         })
     }
 
     fn rules_of(&self, groups: &[String]) -> impl Iterator<Item = &Rule> {
-        groups
-            .iter()
-            .filter_map(|id| self.groups.get(id))
-            .flat_map(|group| &group.rules)
+        groups.iter().filter_map(|id| self.groups.get(id)).flat_map(|group| &group.rules)
     }
 }
 
@@ -104,10 +93,7 @@ fn covers_peer(rule: &Rule, peer: Reach<'_>) -> bool {
     match &rule.peer {
         Peer::Group(id) => peer.groups.iter().any(|group| group == id),
         Peer::Cidr(cidr) => parse_cidr(cidr).is_some_and(|(network, mask)| {
-            mask == 0
-                || peer
-                    .address
-                    .is_some_and(|ip| u32::from(ip) & mask == network)
+            mask == 0 || peer.address.is_some_and(|ip| u32::from(ip) & mask == network)
         }),
         Peer::Cidr6(_) => false,
     }

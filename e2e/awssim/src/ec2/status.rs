@@ -9,12 +9,8 @@ use crate::call::Call;
 use crate::ledger::Tags;
 use crate::wire::{ApiError, Params};
 
-const FILTERS: [&str; 4] = [
-    "availability-zone",
-    "instance-state-name",
-    "instance-status.status",
-    "system-status.status",
-];
+const FILTERS: [&str; 4] =
+    ["availability-zone", "instance-state-name", "instance-status.status", "system-status.status"];
 
 /// `DescribeInstanceStatus`: running ones only, unless all are asked for.
 pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {

@@ -47,10 +47,7 @@ impl TagSpecifications {
 }
 
 fn read_tag(params: &mut Params) -> Result<(String, String), ApiError> {
-    Ok((
-        params.required("Key")?,
-        params.text("Value")?.unwrap_or_default(),
-    ))
+    Ok((params.required("Key")?, params.text("Value")?.unwrap_or_default()))
 }
 
 /// A set of tags by EC2's rules: no duplicates, lengths, count, prefix.
@@ -83,10 +80,7 @@ pub fn check_tags(tags: &Tags) -> Result<(), ApiError> {
         return Err(ApiError::client("InvalidParameterValue", refusal));
     }
     if tags.len() > MAX_TAGS {
-        return Err(ApiError::client(
-            "TagLimitExceeded",
-            "The maximum number of Tags is 50",
-        ));
+        return Err(ApiError::client("TagLimitExceeded", "The maximum number of Tags is 50"));
     }
     Ok(())
 }
@@ -95,10 +89,7 @@ pub fn check_tags(tags: &Tags) -> Result<(), ApiError> {
 pub fn check_metadata_keys(tags: &Tags) -> Result<(), ApiError> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "+-=.,_:@".contains(c);
     let reserved = [".", "..", "_index"];
-    match tags
-        .keys()
-        .find(|key| !key.chars().all(allowed) || reserved.contains(&key.as_str()))
-    {
+    match tags.keys().find(|key| !key.chars().all(allowed) || reserved.contains(&key.as_str())) {
         None => Ok(()),
         Some(key) => Err(ApiError::client(
             "InvalidParameterValue",
@@ -112,11 +103,7 @@ pub fn check_metadata_keys(tags: &Tags) -> Result<(), ApiError> {
 
 /// `tagSet` of an answer.
 pub fn render_tags(tags: &Tags) -> Value {
-    Value::Array(
-        tags.iter()
-            .map(|(key, value)| json!({"key": key, "value": value}))
-            .collect(),
-    )
+    Value::Array(tags.iter().map(|(key, value)| json!({"key": key, "value": value})).collect())
 }
 
 /// `CreateTags`.
@@ -159,7 +146,7 @@ pub fn delete(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
     Ok(done())
 }
 
-/// The kind of each id, or the NotFound error of the first unknown one.
+/// The kind of each id, or the `NotFound` error of the first unknown one.
 fn known(call: &Call<'_>, ids: &[String]) -> Result<Vec<(Kind, String)>, ApiError> {
     if ids.is_empty() {
         return Err(ApiError::missing("resourceIdSet"));
@@ -167,8 +154,7 @@ fn known(call: &Call<'_>, ids: &[String]) -> Result<Vec<(Kind, String)>, ApiErro
     ids.iter()
         .map(|id| {
             let kind = Kind::of_ec2_id(id).filter(|kind| lives(call, *kind, id));
-            kind.map(|kind| (kind, id.clone()))
-                .ok_or_else(|| not_found(id))
+            kind.map(|kind| (kind, id.clone())).ok_or_else(|| not_found(id))
         })
         .collect()
 }
@@ -176,13 +162,16 @@ fn known(call: &Call<'_>, ids: &[String]) -> Result<Vec<(Kind, String)>, ApiErro
 fn lives(call: &Call<'_>, kind: Kind, id: &str) -> bool {
     let entry = call.account.ledger.find(kind, &call.region.name, id);
     let usable = match kind {
-        Kind::Instance => call
-            .region
-            .ec2
-            .instances
-            .get(id)
-            .is_some_and(|i| i.usable_at <= call.now),
-        _ => true,
+        Kind::Instance => {
+            call.region.ec2.instances.get(id).is_some_and(|i| i.usable_at <= call.now)
+        }
+        Kind::NetworkInterface
+        | Kind::Volume
+        | Kind::SecurityGroup
+        | Kind::PlacementGroup
+        | Kind::FileSystem
+        | Kind::Parameter
+        | Kind::Document => true,
     };
     usable && entry.is_some_and(|entry| entry.deleted_at.is_none())
 }
@@ -196,7 +185,7 @@ fn not_found(id: &str) -> ApiError {
         }
         Some(Kind::SecurityGroup) => ("InvalidGroup.NotFound", "security group"),
         Some(Kind::PlacementGroup) => ("InvalidPlacementGroup.Unknown", "placement group"),
-        _ => ("InvalidID", "ID"),
+        Some(Kind::FileSystem | Kind::Parameter | Kind::Document) | None => ("InvalidID", "ID"),
     };
     ApiError::client(code, format!("The {what} '{id}' does not exist"))
 }

@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::wire::ApiError;
 
-/// Tokens of one region. RunInstances is zonal: its scope holds the zone.
+/// Tokens of one region. `RunInstances` is zonal: its scope holds the zone.
 #[derive(Debug, Default)]
 pub struct Tokens {
     spent: BTreeMap<Scope, Spent>,
@@ -53,22 +53,12 @@ impl Tokens {
                  previous request(s).",
             ));
         }
-        Ok(Some(Replay {
-            answer: spent.answer.clone(),
-            resources: spent.resources.clone(),
-        }))
+        Ok(Some(Replay { answer: spent.answer.clone(), resources: spent.resources.clone() }))
     }
 
     /// Notes a success.
     pub fn spend(&mut self, scope: Scope, digest: [u8; 32], answer: Value, resources: Vec<String>) {
-        self.spent.insert(
-            scope,
-            Spent {
-                digest,
-                answer,
-                resources,
-            },
-        );
+        self.spent.insert(scope, Spent { digest, answer, resources });
     }
 }
 
@@ -82,8 +72,5 @@ pub fn check_token(token: &str) -> Result<(), ApiError> {
     if token.is_ascii() && token.len() <= 64 {
         return Ok(());
     }
-    Err(ApiError::client(
-        "InvalidClientToken",
-        "Client token is not valid",
-    ))
+    Err(ApiError::client("InvalidClientToken", "Client token is not valid"))
 }

@@ -28,11 +28,7 @@ const FILTERS: [&str; 13] = [
 /// `DescribeInstanceTypes`.
 pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
     let (names, filters, page) = params.read(|p| {
-        Ok((
-            p.texts("InstanceType")?,
-            Filters::read(p, &FILTERS)?,
-            Page::read(p, (5, 100))?,
-        ))
+        Ok((p.texts("InstanceType")?, Filters::read(p, &FILTERS)?, Page::read(p, (5, 100))?))
     })?;
     check_names(call, &names)?;
     if !names.is_empty() && page.is_sized() {
@@ -51,12 +47,7 @@ pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> 
         .map(|t| (t.name.clone(), t))
         .collect();
     // Without `MaxResults` the service still answers at most 100 types.
-    let (rows, next) = paginate(
-        rows,
-        &page.or_size(100),
-        call.engine.dice,
-        &call.now.to_string(),
-    );
+    let (rows, next) = paginate(rows, &page.or_size(100), call.engine.dice, &call.now.to_string());
     let rows: Vec<Value> = rows.into_iter().map(|t| lower_camel(&t.raw)).collect();
     Ok(json!({"instanceTypeSet": rows, "nextToken": next}))
 }
@@ -70,25 +61,16 @@ fn check_names(call: &Call<'_>, names: &[String]) -> Result<(), ApiError> {
     }
     let zones = &call.region.ec2.network.zones;
     let exists = |name: &str| {
-        call.engine
-            .types
-            .get(name)
-            .is_some_and(|t| zones.iter().any(|zone| offered(t, zone)))
+        call.engine.types.get(name).is_some_and(|t| zones.iter().any(|zone| offered(t, zone)))
     };
-    let unknown: Vec<&str> = names
-        .iter()
-        .map(String::as_str)
-        .filter(|name| !exists(name))
-        .collect();
+    let unknown: Vec<&str> =
+        names.iter().map(String::as_str).filter(|name| !exists(name)).collect();
     if unknown.is_empty() {
         return Ok(());
     }
     Err(ApiError::client(
         "InvalidInstanceType",
-        format!(
-            "The following supplied instance types do not exist: [{}]",
-            unknown.join(", ")
-        ),
+        format!("The following supplied instance types do not exist: [{}]", unknown.join(", ")),
     ))
 }
 
@@ -96,7 +78,11 @@ fn value(t: &InstanceType, name: &str) -> Vec<String> {
     let raw = |pointer: &str| {
         let found = t.raw.pointer(pointer).map(|value| match value {
             Value::String(text) => text.clone(),
-            other => other.to_string(),
+            Value::Null
+            | Value::Bool(_)
+            | Value::Number(_)
+            | Value::Array(_)
+            | Value::Object(_) => value.to_string(),
         });
         found.into_iter().collect::<Vec<_>>()
     };
@@ -122,29 +108,24 @@ fn value(t: &InstanceType, name: &str) -> Vec<String> {
 fn lower_camel(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
-            let renamed = members
-                .iter()
-                .map(|(name, value)| (wire_name(name), lower_camel(value)));
+            let renamed = members.iter().map(|(name, value)| (wire_name(name), lower_camel(value)));
             Value::Object(renamed.collect::<Map<_, _>>())
         }
         Value::Array(items) => Value::Array(items.iter().map(lower_camel).collect()),
-        other => other.clone(),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 
 fn wire_name(member: &str) -> String {
     let mut letters = member.chars();
-    letters.next().map_or_else(String::new, |first| {
-        first.to_lowercase().chain(letters).collect()
-    })
+    letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
 
 /// `DescribeInstanceTypeOfferings`.
 pub fn describe_offerings(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
     let (place, filters, page) = params.read(|p| {
         Ok((
-            p.text("LocationType")?
-                .unwrap_or_else(|| "region".to_owned()),
+            p.text("LocationType")?.unwrap_or_else(|| "region".to_owned()),
             Filters::read(p, &["instance-type", "location"])?,
             Page::read(p, (5, 1000))?,
         ))
@@ -152,11 +133,7 @@ pub fn describe_offerings(call: &mut Call<'_>, params: Params) -> Result<Value, 
     let locations = locations(call, &place)?;
     let mut rows = Vec::new();
     for (location, zones) in locations {
-        let here = call
-            .engine
-            .types
-            .all()
-            .filter(|t| zones.iter().any(|zone| offered(t, zone)));
+        let here = call.engine.types.all().filter(|t| zones.iter().any(|zone| offered(t, zone)));
         for t in here {
             let value = |name: &str| match name {
                 "location" => vec![location.clone()],
@@ -170,12 +147,7 @@ pub fn describe_offerings(call: &mut Call<'_>, params: Params) -> Result<Value, 
             }
         }
     }
-    let (rows, next) = paginate(
-        rows,
-        &page.or_size(1000),
-        call.engine.dice,
-        &call.now.to_string(),
-    );
+    let (rows, next) = paginate(rows, &page.or_size(1000), call.engine.dice, &call.now.to_string());
     Ok(json!({"instanceTypeOfferingSet": rows, "nextToken": next}))
 }
 
@@ -183,18 +155,12 @@ fn locations(call: &Call<'_>, place: &str) -> Result<Vec<(String, Vec<Zone>)>, A
     let zones = call.region.ec2.network.zones.clone();
     match place {
         "region" => Ok(vec![(call.region.name.clone(), zones)]),
-        "availability-zone" => Ok(zones
-            .into_iter()
-            .map(|zone| (zone.name.clone(), vec![zone]))
-            .collect()),
-        "availability-zone-id" => Ok(zones
-            .into_iter()
-            .map(|zone| (zone.id.clone(), vec![zone]))
-            .collect()),
-        other => Err(ApiError::invalid_value(
-            "LocationType",
-            other,
-            "Unknown location type.",
-        )),
+        "availability-zone" => {
+            Ok(zones.into_iter().map(|zone| (zone.name.clone(), vec![zone])).collect())
+        }
+        "availability-zone-id" => {
+            Ok(zones.into_iter().map(|zone| (zone.id.clone(), vec![zone])).collect())
+        }
+        other => Err(ApiError::invalid_value("LocationType", other, "Unknown location type.")),
     }
 }

@@ -30,29 +30,16 @@ struct DescribeRequest {
 pub fn describe(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
     let request: DescribeRequest = decode_json(request)?;
     if request.file_system_ids.len() > PAGE {
-        return Err(ApiError::client(
-            "BadRequest",
-            "At most 50 file system IDs are allowed.",
-        ));
+        return Err(ApiError::client("BadRequest", "At most 50 file system IDs are allowed."));
     }
     let all = &call.region.fsx.file_systems;
-    if let Some(id) = request
-        .file_system_ids
-        .iter()
-        .find(|id| !all.contains_key(*id))
-    {
+    if let Some(id) = request.file_system_ids.iter().find(|id| !all.contains_key(*id)) {
         return Err(not_found(id));
     }
     let ids = &request.file_system_ids;
     let rows: Vec<(String, Value)> = all
         .values()
-        .filter(|fs| {
-            if ids.is_empty() {
-                fs.visible_at <= call.now
-            } else {
-                ids.contains(&fs.id)
-            }
-        })
+        .filter(|fs| if ids.is_empty() { fs.visible_at <= call.now } else { ids.contains(&fs.id) })
         .map(|fs| (fs.id.clone(), render(call, fs)))
         .collect();
     let most = request.max_results.unwrap_or(PAGE).clamp(1, PAGE);
@@ -71,11 +58,7 @@ pub fn describe(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError>
 /// Every other page is short.
 fn short_page(call: &Call<'_>, most: usize, key: &str) -> usize {
     let draw = call.engine.dice.number("short page", key);
-    if draw.is_multiple_of(2) {
-        most
-    } else {
-        most.div_ceil(2)
-    }
+    if draw.is_multiple_of(2) { most } else { most.div_ceil(2) }
 }
 
 #[derive(Deserialize)]
@@ -97,22 +80,9 @@ struct DeleteLustre {
 pub fn delete(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
     let request: DeleteRequest = decode_json(request)?;
     let id = request.file_system_id;
-    let fs = call
-        .region
-        .fsx
-        .file_systems
-        .get_mut(&id)
-        .ok_or_else(|| not_found(&id))?;
-    let keeps = request
-        .lustre_configuration
-        .and_then(|lustre| lustre.skip_final_backup);
-    if keeps == Some(false)
-        && !fs
-            .request
-            .lustre()
-            .deployment_type()
-            .starts_with("PERSISTENT")
-    {
+    let fs = call.region.fsx.file_systems.get_mut(&id).ok_or_else(|| not_found(&id))?;
+    let keeps = request.lustre_configuration.and_then(|lustre| lustre.skip_final_backup);
+    if keeps == Some(false) && !fs.request.lustre().deployment_type().starts_with("PERSISTENT") {
         return Err(ApiError::client(
             "BadRequest",
             "A final backup is not supported by scratch file systems.",
@@ -143,11 +113,7 @@ pub fn tag(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
     let mut all = call.tags(Kind::FileSystem, &id);
     all.extend(request.tags.into_iter().map(|tag| (tag.key, tag.value)));
     check_tags(&all)?;
-    if let Some(tags) = call
-        .account
-        .ledger
-        .tags_mut(Kind::FileSystem, &call.region.name, &id)
-    {
+    if let Some(tags) = call.account.ledger.tags_mut(Kind::FileSystem, &call.region.name, &id) {
         *tags = all;
     }
     Ok(json!({}))
@@ -169,26 +135,16 @@ pub fn list_tags(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError
     let request: ListTagsRequest = decode_json(request)?;
     let id = id_of(call, &request.resource_arn)?;
     let tags: Tags = call.tags(Kind::FileSystem, &id);
-    let rows: Vec<Value> = tags
-        .iter()
-        .map(|(key, value)| json!({"Key": key, "Value": value}))
-        .collect();
+    let rows: Vec<Value> =
+        tags.iter().map(|(key, value)| json!({"Key": key, "Value": value})).collect();
     Ok(json!({"Tags": rows}))
 }
 
 fn id_of(call: &Call<'_>, resource: &str) -> Result<String, ApiError> {
-    let found = call
-        .region
-        .fsx
-        .file_systems
-        .keys()
-        .find(|id| arn(call, id) == resource);
+    let found = call.region.fsx.file_systems.keys().find(|id| arn(call, id) == resource);
     found.cloned().ok_or_else(|| {
-        ApiError::client(
-            "ResourceNotFound",
-            format!("The resource '{resource}' does not exist."),
-        )
-        .field("ResourceARN", resource)
+        ApiError::client("ResourceNotFound", format!("The resource '{resource}' does not exist."))
+            .field("ResourceARN", resource)
     })
 }
 
@@ -214,11 +170,7 @@ fn settle(call: &mut Call<'_>, id: &str) {
         return;
     }
     fs.failure = fs.fate.take();
-    fs.lifecycle = if fs.failure.is_some() {
-        Lifecycle::Failed
-    } else {
-        Lifecycle::Available
-    };
+    fs.lifecycle = if fs.failure.is_some() { Lifecycle::Failed } else { Lifecycle::Available };
 }
 
 /// Turns a file system FAILED at once, whatever it was. `false` when unknown.
@@ -239,11 +191,6 @@ fn remove(call: &mut Call<'_>, id: &str) {
         remove_interface(call, interface);
     }
     call.gone(Kind::FileSystem, id);
-    let path = call
-        .engine
-        .state_dir
-        .join("fsx")
-        .join(&call.account.id)
-        .join(id);
+    let path = call.engine.state_dir.join("fsx").join(&call.account.id).join(id);
     call.effects.push(Effect::Discard { path });
 }

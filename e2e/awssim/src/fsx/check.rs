@@ -22,17 +22,14 @@ pub fn check(call: &Call<'_>, request: &CreateRequest) -> Result<u64, ApiError> 
     check_options(&lustre)?;
     check_tags(&tags(request))?;
     check_network(call, request)?;
+    check_addresses(call, request, capacity)?;
     check_quotas(call, capacity)?;
     Ok(capacity)
 }
 
 /// Tags by key.
 pub fn tags(request: &CreateRequest) -> Tags {
-    request
-        .tags
-        .iter()
-        .map(|tag| (tag.key.clone(), tag.value.clone()))
-        .collect()
+    request.tags.iter().map(|tag| (tag.key.clone(), tag.value.clone())).collect()
 }
 
 /// The capacity grid of each deployment type.
@@ -49,39 +46,25 @@ fn check_capacity(request: &CreateRequest, lustre: &LustreRequest) -> Result<u64
         ),
         ("PERSISTENT_2", "SSD") if lustre.efa_enabled == Some(true) => {
             let step = efa_step(lustre.per_unit_storage_throughput);
-            (
-                capacity > 0 && capacity % step == 0,
-                "a multiple of the EFA storage unit",
-            )
+            (capacity > 0 && capacity % step == 0, "a multiple of the EFA storage unit")
         }
         ("SCRATCH_2" | "PERSISTENT_1" | "PERSISTENT_2", "SSD") => (
             capacity == 1200 || (capacity > 0 && capacity % 2400 == 0),
             "1200 or a multiple of 2400",
         ),
         ("PERSISTENT_1", "HDD") => {
-            let step = if lustre.per_unit_storage_throughput == Some(40) {
-                1800
-            } else {
-                6000
-            };
-            (
-                capacity > 0 && capacity % step == 0,
-                "a multiple of 6000 (12 MB/s) or 1800 (40 MB/s)",
-            )
+            let step = if lustre.per_unit_storage_throughput == Some(40) { 1800 } else { 6000 };
+            (capacity > 0 && capacity % step == 0, "a multiple of 6000 (12 MB/s) or 1800 (40 MB/s)")
         }
         ("SCRATCH_1" | "SCRATCH_2" | "PERSISTENT_1" | "PERSISTENT_2", other) => {
-            return Err(bad(format!(
-                "Storage type {other} is not supported by {deployment}."
-            )));
+            return Err(bad(format!("Storage type {other} is not supported by {deployment}.")));
         }
         (other, _) => return Err(bad(format!("Invalid Lustre deployment type: {other}"))),
     };
     if ok {
         return Ok(capacity);
     }
-    Err(bad(format!(
-        "Invalid Lustre FS storage capacity: {capacity}. Must be {grid}."
-    )))
+    Err(bad(format!("Invalid Lustre FS storage capacity: {capacity}. Must be {grid}.")))
 }
 
 fn efa_step(throughput: Option<u64>) -> u64 {
@@ -102,12 +85,10 @@ fn check_throughput(lustre: &LustreRequest) -> Result<(), ApiError> {
     let refusal = |message: &str| ApiError::client("InvalidPerUnitStorageThroughput", message);
     match lustre.per_unit_storage_throughput {
         None if allowed.is_empty() => Ok(()),
-        None => Err(refusal(
-            "PerUnitStorageThroughput is required for persistent file systems.",
-        )),
-        Some(_) if allowed.is_empty() => Err(refusal(
-            "PerUnitStorageThroughput is not supported by scratch file systems.",
-        )),
+        None => Err(refusal("PerUnitStorageThroughput is required for persistent file systems.")),
+        Some(_) if allowed.is_empty() => {
+            Err(refusal("PerUnitStorageThroughput is not supported by scratch file systems."))
+        }
         Some(value) if allowed.contains(&value) => Ok(()),
         Some(_) => Err(refusal(
             "Invalid Lustre deployment configuration: the provided throughput is invalid or does \
@@ -122,15 +103,11 @@ fn check_version(request: &CreateRequest, lustre: &LustreRequest) -> Result<(), 
         return Err(bad(format!("Invalid file system type version: {version}")));
     }
     if lustre.deployment_type() == "PERSISTENT_2" && version == "2.10" {
-        return Err(bad(
-            "PERSISTENT_2 file systems require Lustre version 2.12 or later.",
-        ));
+        return Err(bad("PERSISTENT_2 file systems require Lustre version 2.12 or later."));
     }
     if lustre.metadata_configuration.is_some() {
         if lustre.deployment_type() != "PERSISTENT_2" {
-            return Err(bad(
-                "MetadataConfiguration requires a PERSISTENT_2 file system.",
-            ));
+            return Err(bad("MetadataConfiguration requires a PERSISTENT_2 file system."));
         }
         if version != "2.15" {
             return Err(bad("MetadataConfiguration requires Lustre version 2.15."));
@@ -141,10 +118,7 @@ fn check_version(request: &CreateRequest, lustre: &LustreRequest) -> Result<(), 
 
 fn check_options(lustre: &LustreRequest) -> Result<(), ApiError> {
     let persistent = lustre.deployment_type().starts_with("PERSISTENT");
-    if !matches!(
-        lustre.data_compression_type.as_deref(),
-        None | Some("NONE" | "LZ4")
-    ) {
+    if !matches!(lustre.data_compression_type.as_deref(), None | Some("NONE" | "LZ4")) {
         return Err(bad("Invalid DataCompressionType."));
     }
     if lustre.automatic_backup_retention_days.unwrap_or(0) > 0 && !persistent {
@@ -167,9 +141,7 @@ fn check_network(call: &Call<'_>, request: &CreateRequest) -> Result<(), ApiErro
     let invalid = |message: String| ApiError::client("InvalidNetworkSettings", message);
     let ec2 = &call.region.ec2;
     let [subnet_id] = request.subnet_ids.as_slice() else {
-        return Err(bad(
-            "Exactly one subnet ID is required for a Lustre file system.",
-        ));
+        return Err(bad("Exactly one subnet ID is required for a Lustre file system."));
     };
     let subnet = ec2.network.subnet(subnet_id).map_err(|_unknown| {
         invalid(format!("The subnet '{subnet_id}' does not exist."))
@@ -185,10 +157,7 @@ fn check_network(call: &Call<'_>, request: &CreateRequest) -> Result<(), ApiErro
     if groups.is_empty() {
         groups.push(ec2.default_group());
     }
-    let itself = Reach {
-        groups: &groups,
-        address: None,
-    };
+    let itself = Reach { groups: &groups, address: None };
     let open = |traffic| ec2.is_open(call.now, itself, itself, traffic);
     if !open(Traffic::LNET) || !open(Traffic::LNET_SOURCES) {
         return Err(invalid(format!(
@@ -209,28 +178,40 @@ fn check_network(call: &Call<'_>, request: &CreateRequest) -> Result<(), ApiErro
     Ok(())
 }
 
+/// Interfaces of a file system: one for the metadata server and one per
+/// 2,400 GiB.
+pub fn interface_count(capacity: u64) -> u64 {
+    (1 + capacity.div_ceil(2400)).min(20)
+}
+
+fn check_addresses(
+    call: &Call<'_>,
+    request: &CreateRequest,
+    capacity: u64,
+) -> Result<(), ApiError> {
+    let network = &call.region.ec2.network;
+    let subnet = request.subnet_ids.first().and_then(|id| network.subnet(id).ok());
+    let free = subnet.map_or(0, |subnet| network.free(subnet)) as u64;
+    let nics = call.region.ec2.interfaces.len() as u64 + interface_count(capacity);
+    if free < interface_count(capacity) || nics > call.account.quotas.limit("network-interfaces") {
+        return Err(ApiError::client(
+            "InvalidNetworkSettings",
+            "The subnet does not have enough free IP addresses.",
+        ));
+    }
+    Ok(())
+}
+
 fn check_quotas(call: &Call<'_>, capacity: u64) -> Result<(), ApiError> {
     let quotas = &call.account.quotas;
     let exceeded = |limit: &str, message: &str| {
         Err(ApiError::client("ServiceLimitExceeded", message).field("Limit", limit))
     };
-    let living = call
-        .account
-        .ledger
-        .living(Kind::FileSystem, &call.region.name) as u64;
+    let living = call.account.ledger.living(Kind::FileSystem, &call.region.name) as u64;
     if living >= quotas.limit("file-systems") {
-        return exceeded(
-            "FILE_SYSTEM_COUNT",
-            "The number of file systems exceeds the limit.",
-        );
+        return exceeded("FILE_SYSTEM_COUNT", "The number of file systems exceeds the limit.");
     }
-    let used: u64 = call
-        .region
-        .fsx
-        .file_systems
-        .values()
-        .map(|fs| fs.capacity_gib)
-        .sum();
+    let used: u64 = call.region.fsx.file_systems.values().map(|fs| fs.capacity_gib).sum();
     if used + capacity > quotas.limit("file-system-storage-gib") {
         return exceeded("TOTAL_STORAGE", "The total storage exceeds the limit.");
     }
@@ -274,25 +255,10 @@ mod tests {
             ("SCRATCH_2", None, 2400, "ok"),
             ("SCRATCH_2", None, 3600, "BadRequest"),
             ("SCRATCH_2", None, 0, "BadRequest"),
-            (
-                "SCRATCH_2",
-                Some(125),
-                1200,
-                "InvalidPerUnitStorageThroughput",
-            ),
+            ("SCRATCH_2", Some(125), 1200, "InvalidPerUnitStorageThroughput"),
             ("PERSISTENT_2", Some(250), 4800, "ok"),
-            (
-                "PERSISTENT_2",
-                None,
-                4800,
-                "InvalidPerUnitStorageThroughput",
-            ),
-            (
-                "PERSISTENT_2",
-                Some(200),
-                4800,
-                "InvalidPerUnitStorageThroughput",
-            ),
+            ("PERSISTENT_2", None, 4800, "InvalidPerUnitStorageThroughput"),
+            ("PERSISTENT_2", Some(200), 4800, "InvalidPerUnitStorageThroughput"),
             ("PERSISTENT_1", Some(200), 2400, "ok"),
             ("PERSISTENT_3", None, 2400, "BadRequest"),
         ] {

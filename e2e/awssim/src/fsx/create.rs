@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::check::{check, tags};
+use super::check::{check, interface_count, tags};
 use super::request::CreateRequest;
 use super::{FileSystem, Lifecycle, Spent, render};
 use crate::agenda::Event;
@@ -43,42 +43,24 @@ pub fn create(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
         request: request.clone(),
     };
     note(call, &fs);
-    let settled = call
-        .after(Delay::FileSystem, &id)
-        .saturating_add(growth(call, capacity));
-    call.schedule(
-        settled.unwrap_or(call.now),
-        Event::FileSystemSettled(id.clone()),
-    );
+    let settled = call.after(Delay::FileSystem, &id).saturating_add(growth(call, capacity));
+    call.schedule(settled.unwrap_or(call.now), Event::FileSystemSettled(id.clone()));
     if let Some(token) = request.client_request_token {
-        call.region.fsx.tokens.insert(
-            token,
-            Spent {
-                digest,
-                file_system_id: id.clone(),
-            },
-        );
+        call.region.fsx.tokens.insert(token, Spent { digest, file_system_id: id.clone() });
     }
     let answer = json!({"FileSystem": render(call, &fs)});
     call.region.fsx.file_systems.insert(id, fs);
     Ok(answer)
 }
 
-#[expect(
-    clippy::cast_precision_loss,
-    reason = "capacities are far below 2^52 GiB"
-)]
+#[expect(clippy::cast_precision_loss, reason = "capacities are far below 2^52 GiB")]
 fn growth(call: &Call<'_>, capacity: u64) -> jiff::SignedDuration {
     call.engine.clock.scaled(capacity as f64 * SECONDS_PER_GIB)
 }
 
 fn next_fate(call: &mut Call<'_>) -> Option<String> {
     let planned = &mut call.region.fsx.failures;
-    if planned.is_empty() {
-        None
-    } else {
-        Some(planned.remove(0))
-    }
+    if planned.is_empty() { None } else { Some(planned.remove(0)) }
 }
 
 fn note(call: &mut Call<'_>, fs: &FileSystem) {
@@ -93,10 +75,7 @@ fn note(call: &mut Call<'_>, fs: &FileSystem) {
 }
 
 fn digest(request: &CreateRequest) -> [u8; 32] {
-    let plain = CreateRequest {
-        client_request_token: None,
-        ..request.clone()
-    };
+    let plain = CreateRequest { client_request_token: None, ..request.clone() };
     Sha256::digest(format!("{plain:?}").as_bytes()).into()
 }
 
@@ -130,7 +109,6 @@ fn replay(call: &Call<'_>, token: &str, digest: [u8; 32]) -> Result<Option<Value
     Ok(Some(json!({"FileSystem": render(call, fs)})))
 }
 
-/// One interface for the metadata server and one per 2,400 GiB.
 fn make_interfaces(
     call: &mut Call<'_>,
     request: &CreateRequest,
@@ -138,8 +116,7 @@ fn make_interfaces(
     capacity: u64,
 ) -> Result<Vec<String>, ApiError> {
     let subnet_id = request.subnet_ids.first().cloned().unwrap_or_default();
-    let count = (1 + capacity.div_ceil(2400)).min(20);
-    (0..count)
+    (0..interface_count(capacity))
         .map(|_| {
             let new = NewInterface {
                 subnet_id: subnet_id.clone(),

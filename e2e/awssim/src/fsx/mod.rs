@@ -104,10 +104,7 @@ const ACTIONS: [(&str, Action); 5] = [
 
 /// Performs an FSx action.
 pub fn perform(call: &mut Call<'_>, action: &str, request: &Value) -> Result<Value, ApiError> {
-    let run = ACTIONS
-        .iter()
-        .find(|(name, _)| *name == action)
-        .map(|(_, run)| run);
+    let run = ACTIONS.iter().find(|(name, _)| *name == action).map(|(_, run)| run);
     let run = run.ok_or_else(|| ApiError::client("UnknownOperationException", ""))?;
     run(call, request)
 }
@@ -115,10 +112,8 @@ pub fn perform(call: &mut Call<'_>, action: &str, request: &Value) -> Result<Val
 /// The description of a file system.
 pub fn render(call: &Call<'_>, fs: &FileSystem) -> Value {
     let tags = call.tags(Kind::FileSystem, &fs.id);
-    let tags: Vec<Value> = tags
-        .iter()
-        .map(|(key, value)| json!({"Key": key, "Value": value}))
-        .collect();
+    let tags: Vec<Value> =
+        tags.iter().map(|(key, value)| json!({"Key": key, "Value": value})).collect();
     let mut row = json!({
         "OwnerId": call.account.id,
         "CreationTime": epoch(fs.created_at),
@@ -171,8 +166,5 @@ pub fn arn(call: &Call<'_>, id: &str) -> String {
 
 /// What FSx says about a file system it does not know.
 pub fn not_found(id: &str) -> ApiError {
-    ApiError::client(
-        "FileSystemNotFound",
-        format!("File system '{id}' does not exist."),
-    )
+    ApiError::client("FileSystemNotFound", format!("File system '{id}' does not exist."))
 }

@@ -86,9 +86,7 @@ impl CreateRequest {
             ("PERSISTENT_2", None) => "2.12",
             (_, _) => "2.10",
         };
-        self.file_system_type_version
-            .clone()
-            .unwrap_or_else(|| default.to_owned())
+        self.file_system_type_version.clone().unwrap_or_else(|| default.to_owned())
     }
 }
 

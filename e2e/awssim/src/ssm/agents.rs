@@ -40,12 +40,7 @@ pub fn describe(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError>
         .values()
         .filter(|instance| instance.is_up())
         .filter_map(|instance| render(call, instance))
-        .filter(|(id, row)| {
-            request
-                .filters
-                .iter()
-                .all(|filter| passes(call, filter, id, row))
-        })
+        .filter(|(id, row)| request.filters.iter().all(|filter| passes(call, filter, id, row)))
         .collect();
     let (rows, next) = paginate(rows, &page, call.engine.dice, &call.now.to_string());
     let mut answer = json!({"InstanceInformationList": rows});
@@ -78,10 +73,7 @@ fn check(filters: &[Filter]) -> Result<(), ApiError> {
 fn passes(call: &Call<'_>, filter: &Filter, id: &str, row: &Value) -> bool {
     let found = match filter.key.as_str() {
         "InstanceIds" => Some(id.to_owned()),
-        "PingStatus" => row
-            .get("PingStatus")
-            .and_then(Value::as_str)
-            .map(str::to_owned),
+        "PingStatus" => row.get("PingStatus").and_then(Value::as_str).map(str::to_owned),
         "PlatformTypes" => Some("Linux".to_owned()),
         "ResourceType" => Some("EC2Instance".to_owned()),
         key => {
@@ -94,7 +86,7 @@ fn passes(call: &Call<'_>, filter: &Filter, id: &str, row: &Value) -> bool {
 
 fn render(call: &Call<'_>, instance: &Instance) -> Option<(String, Value)> {
     let (ping, at) = match instance.agent {
-        Agent::Unregistered => return None,
+        Agent::Unregistered | Agent::Barred => return None,
         Agent::Online(_) => ("Online", call.now),
         Agent::Lost(since) => ("ConnectionLost", since),
     };

@@ -6,7 +6,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::documents::{Script, Values};
+use super::document::{Script, Values};
 use super::respond;
 use crate::agenda::Event;
 use crate::call::Call;
@@ -129,10 +129,7 @@ fn pending<'a>(
     instance: &str,
 ) -> Option<&'a mut Invocation> {
     let command = call.region.ssm.commands.get_mut(command)?;
-    command
-        .invocations
-        .get_mut(instance)
-        .filter(|i| i.status == Status::Pending)
+    command.invocations.get_mut(instance).filter(|i| i.status == Status::Pending)
 }
 
 /// Hands the command to the agent, or waits for it.
@@ -140,12 +137,7 @@ fn deliver(call: &mut Call<'_>, command_id: &str, instance_id: &str) {
     if pending(call, command_id, instance_id).is_none() {
         return;
     }
-    let target = call
-        .region
-        .ec2
-        .instances
-        .get(instance_id)
-        .filter(|i| i.is_up());
+    let target = call.region.ec2.instances.get(instance_id).filter(|i| i.is_up());
     let Some((agent, has_body)) = target.map(|i| (i.agent, i.has_body)) else {
         if let Some(invocation) = pending(call, command_id, instance_id) {
             invocation.status = Status::Undeliverable;
@@ -153,11 +145,8 @@ fn deliver(call: &mut Call<'_>, command_id: &str, instance_id: &str) {
         return;
     };
     let Agent::Online(_) = agent else {
-        let again = call
-            .now
-            .saturating_add(call.engine.clock.scaled(RETRY_SECONDS));
         let event = Event::CommandDelivered(command_id.to_owned(), instance_id.to_owned());
-        return call.schedule(again.unwrap_or(call.now), event);
+        return try_again(call, event);
     };
     let key = InvocationKey {
         account: call.account.id.clone(),
@@ -165,11 +154,7 @@ fn deliver(call: &mut Call<'_>, command_id: &str, instance_id: &str) {
         command_id: command_id.to_owned(),
         instance_id: instance_id.to_owned(),
     };
-    if has_body {
-        execute(call, key)
-    } else {
-        answer_by_script(call, &key)
-    }
+    if has_body { execute(call, key) } else { answer_by_script(call, &key) }
 }
 
 fn execute(call: &mut Call<'_>, key: InvocationKey) {
@@ -198,19 +183,17 @@ fn begin(call: &mut Call<'_>, key: &InvocationKey) {
 
 /// A bodiless instance answers what a test scripted, or waits for it.
 fn answer_by_script(call: &mut Call<'_>, key: &InvocationKey) {
-    match respond::find(call, key) {
-        Some(output) => {
-            begin(call, key);
-            complete(call, key, Ok(output));
-        }
-        None => {
-            let again = call
-                .now
-                .saturating_add(call.engine.clock.scaled(RETRY_SECONDS));
-            let event = Event::CommandDelivered(key.command_id.clone(), key.instance_id.clone());
-            call.schedule(again.unwrap_or(call.now), event);
-        }
+    if let Some(output) = respond::find(call, key) {
+        begin(call, key);
+        return complete(call, key, Ok(output));
     }
+    let event = Event::CommandDelivered(key.command_id.clone(), key.instance_id.clone());
+    try_again(call, event);
+}
+
+fn try_again(call: &mut Call<'_>, event: Event) {
+    let at = call.now.saturating_add(call.engine.clock.scaled(RETRY_SECONDS));
+    call.schedule(at.unwrap_or(call.now), event);
 }
 
 /// Notes how an invocation ended. A cancelled one stays cancelled.
@@ -261,11 +244,9 @@ pub fn first_characters(bytes: &[u8], most: usize) -> String {
 
 /// `Command` of an answer.
 pub fn render_command(command: &Command) -> Value {
-    let expires = command
-        .requested_at
-        .saturating_add(jiff::SignedDuration::from_secs(
-            i64::try_from(command.timeout_seconds).unwrap_or(i64::MAX),
-        ));
+    let expires = command.requested_at.saturating_add(jiff::SignedDuration::from_secs(
+        i64::try_from(command.timeout_seconds).unwrap_or(i64::MAX),
+    ));
     json!({
         "CommandId": command.id,
         "DocumentName": command.document,

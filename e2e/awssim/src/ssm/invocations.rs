@@ -29,21 +29,10 @@ pub fn get(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
     let request: GetRequest = decode_json(request)?;
     let unknown = || ApiError::client("InvocationDoesNotExist", "");
     let command = call.region.ssm.commands.get(&request.command_id);
-    let command = command
-        .filter(|command| command.known_at <= call.now)
-        .ok_or_else(unknown)?;
-    let invocation = command
-        .invocations
-        .get(&request.instance_id)
-        .ok_or_else(unknown)?;
-    if request
-        .plugin_name
-        .is_some_and(|name| name != command.script.step)
-    {
-        return Err(ApiError::client(
-            "InvalidPluginName",
-            "The plugin name is not valid.",
-        ));
+    let command = command.filter(|command| command.known_at <= call.now).ok_or_else(unknown)?;
+    let invocation = command.invocations.get(&request.instance_id).ok_or_else(unknown)?;
+    if request.plugin_name.is_some_and(|name| name != command.script.step) {
+        return Err(ApiError::client("InvalidPluginName", "The plugin name is not valid."));
     }
     Ok(render_get(command, &request.instance_id, invocation))
 }
@@ -98,18 +87,8 @@ pub fn list(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
     let page = Page::new(Some(size), request.next_token.as_deref(), (1, 50))
         .map_err(|error| invalid(error.message))?;
     let mut rows = Vec::new();
-    for command in call
-        .region
-        .ssm
-        .commands
-        .values()
-        .filter(|c| c.known_at <= call.now)
-    {
-        if request
-            .command_id
-            .as_ref()
-            .is_some_and(|id| *id != command.id)
-        {
+    for command in call.region.ssm.commands.values().filter(|c| c.known_at <= call.now) {
+        if request.command_id.as_ref().is_some_and(|id| *id != command.id) {
             continue;
         }
         for (instance, invocation) in &command.invocations {
@@ -129,10 +108,8 @@ pub fn list(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
 
 fn render_row(command: &Command, instance: &str, invocation: &Invocation, details: bool) -> Value {
     let (status, detail) = invocation.status.wire();
-    let plugins: Vec<Value> = details
-        .then(|| render_plugin(command, invocation))
-        .into_iter()
-        .collect();
+    let plugins: Vec<Value> =
+        details.then(|| render_plugin(command, invocation)).into_iter().collect();
     json!({
         "CommandId": command.id,
         "InstanceId": instance,
@@ -198,14 +175,9 @@ pub fn cancel(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
     let request: CancelRequest = decode_json(request)?;
     let now = call.now;
     let (account, region) = (call.account.id.clone(), call.region.name.clone());
-    let command = call
-        .region
-        .ssm
-        .commands
-        .get_mut(&request.command_id)
-        .ok_or_else(|| {
-            ApiError::client("InvalidCommandId", "The specified command ID is not valid.")
-        })?;
+    let command = call.region.ssm.commands.get_mut(&request.command_id).ok_or_else(|| {
+        ApiError::client("InvalidCommandId", "The specified command ID is not valid.")
+    })?;
     let ids = &request.instance_ids;
     let open = command
         .invocations

@@ -3,6 +3,7 @@
 
 mod agents;
 mod commands;
+mod document;
 mod documents;
 mod invocations;
 mod parameters;
@@ -14,7 +15,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 pub use commands::{Command, complete, handle_event};
-pub use documents::Document;
+pub use document::Document;
 pub use parameters::Parameter;
 pub use respond::Responder;
 
@@ -52,10 +53,7 @@ const ACTIONS: [(&str, Action); 13] = [
 
 /// Performs an SSM action.
 pub fn perform(call: &mut Call<'_>, action: &str, request: &Value) -> Result<Value, ApiError> {
-    let run = ACTIONS
-        .iter()
-        .find(|(name, _)| *name == action)
-        .map(|(_, run)| run);
+    let run = ACTIONS.iter().find(|(name, _)| *name == action).map(|(_, run)| run);
     let run = run.ok_or_else(|| ApiError::client("UnknownOperationException", ""))?;
     run(call, request)
 }

@@ -53,22 +53,14 @@ pub fn put(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
              the request to true.",
         ));
     }
-    let kind = request
-        .kind
-        .or_else(|| existing.map(|known| known.kind.clone()));
+    let kind = request.kind.or_else(|| existing.map(|known| known.kind.clone()));
     let kind =
         kind.ok_or_else(|| invalid("A parameter type is required when you create a parameter."))?;
     let version = existing.map_or(0, |known| known.version) + 1;
     let name = request.name;
     if version == 1 {
         let detail = json!({});
-        call.born(Newborn {
-            kind: Kind::Parameter,
-            id: &name,
-            tags,
-            token: None,
-            detail,
-        });
+        call.born(Newborn { kind: Kind::Parameter, id: &name, tags, token: None, detail });
     }
     let parameter = Parameter {
         name: name.clone(),
@@ -84,21 +76,11 @@ pub fn put(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
 fn check_put(request: &PutRequest) -> Result<(), ApiError> {
     let legal = |c: char| c.is_ascii_alphanumeric() || "_.-/".contains(c);
     let reserved = ["aws", "ssm"];
-    let first = request
-        .name
-        .trim_start_matches('/')
-        .split('/')
-        .next()
-        .unwrap_or_default();
+    let first = request.name.trim_start_matches('/').split('/').next().unwrap_or_default();
     if request.name.is_empty() || !request.name.chars().all(legal) {
-        return Err(invalid(
-            "Parameter name: can't be empty and may have a-zA-Z0-9_.-/ only.",
-        ));
+        return Err(invalid("Parameter name: can't be empty and may have a-zA-Z0-9_.-/ only."));
     }
-    if reserved
-        .iter()
-        .any(|word| first.to_lowercase().starts_with(word))
-    {
+    if reserved.iter().any(|word| first.to_lowercase().starts_with(word)) {
         return Err(invalid(
             "Parameter name: can't be prefixed with \"aws\" or \"ssm\" (case-insensitive).",
         ));
@@ -111,25 +93,17 @@ fn check_put(request: &PutRequest) -> Result<(), ApiError> {
             "Standard tier parameters support a maximum parameter value of 4096 characters.",
         ));
     }
-    if !matches!(
-        request.kind.as_deref(),
-        None | Some("String" | "StringList" | "SecureString")
-    ) {
+    if !matches!(request.kind.as_deref(), None | Some("String" | "StringList" | "SecureString")) {
         return Err(ApiError::client(
             "UnsupportedParameterType",
             "The parameter type is not supported.",
         ));
     }
-    if !matches!(
-        request.tier.as_deref(),
-        None | Some("Standard" | "Intelligent-Tiering")
-    ) {
+    if !matches!(request.tier.as_deref(), None | Some("Standard" | "Intelligent-Tiering")) {
         return Err(invalid("Only the standard tier is simulated."));
     }
     if request.overwrite && !request.tags.is_empty() {
-        return Err(invalid(
-            "Invalid request: tags and overwrite can't be used together.",
-        ));
+        return Err(invalid("Invalid request: tags and overwrite can't be used together."));
     }
     Ok(())
 }
@@ -161,12 +135,7 @@ struct GetRequest {
 /// `GetParameter`.
 pub fn get(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
     let request: GetRequest = decode_json(request)?;
-    let found = call
-        .region
-        .ssm
-        .parameters
-        .get(&request.name)
-        .ok_or_else(not_found)?;
+    let found = call.region.ssm.parameters.get(&request.name).ok_or_else(not_found)?;
     Ok(json!({"Parameter": render(call, found)}))
 }
 
@@ -186,9 +155,7 @@ struct ByPathRequest {
 pub fn get_by_path(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
     let request: ByPathRequest = decode_json(request)?;
     if !request.path.starts_with('/') {
-        return Err(invalid(
-            "The parameter doesn't meet the parameter name requirements.",
-        ));
+        return Err(invalid("The parameter doesn't meet the parameter name requirements."));
     }
     let size = request.max_results.unwrap_or(10);
     let page = Page::new(Some(size), request.next_token.as_deref(), (1, 10))
@@ -223,11 +190,7 @@ struct DeleteRequest {
 /// `DeleteParameter`.
 pub fn delete(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
     let request: DeleteRequest = decode_json(request)?;
-    if remove(call, &request.name) {
-        Ok(json!({}))
-    } else {
-        Err(not_found())
-    }
+    if remove(call, &request.name) { Ok(json!({})) } else { Err(not_found()) }
 }
 
 fn remove(call: &mut Call<'_>, name: &str) -> bool {
@@ -250,9 +213,7 @@ pub fn delete_many(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiErr
     if request.names.is_empty() || request.names.len() > 10 {
         return Err(invalid("Names must have 1 to 10 members."));
     }
-    let (deleted, unknown): (Vec<String>, Vec<String>) = request
-        .names
-        .into_iter()
-        .partition(|name| remove(call, name));
+    let (deleted, unknown): (Vec<String>, Vec<String>) =
+        request.names.into_iter().partition(|name| remove(call, name));
     Ok(json!({"DeletedParameters": deleted, "InvalidParameters": unknown}))
 }

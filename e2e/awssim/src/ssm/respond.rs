@@ -42,10 +42,7 @@ pub fn find(call: &mut Call<'_>, key: &InvocationKey) -> Option<ExecOutput> {
     let texts = texts_of(command);
     let responder = call.account.responders.iter_mut().rev().find(|responder| {
         responder.count != Some(0)
-            && responder
-                .instance_id
-                .as_ref()
-                .is_none_or(|id| *id == key.instance_id)
+            && responder.instance_id.as_ref().is_none_or(|id| *id == key.instance_id)
             && texts.iter().any(|text| text.contains(&responder.matching))
     })?;
     responder.count = responder.count.map(|count| count - 1);
@@ -68,8 +65,6 @@ fn texts_of(command: &Command) -> Vec<String> {
 fn unpack(value: &str) -> Option<String> {
     let packed = STANDARD.decode(value).ok()?;
     let mut text = String::new();
-    GzDecoder::new(packed.as_slice())
-        .read_to_string(&mut text)
-        .ok()?;
+    GzDecoder::new(packed.as_slice()).read_to_string(&mut text).ok()?;
     Some(text)
 }

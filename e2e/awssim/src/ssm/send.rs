@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::commands::{Command, Invocation, render_command};
-use super::documents::{Script, Values, check_version, execution_timeout, find};
+use super::document::{Script, Values, execution_timeout};
+use super::documents::{check_version, find};
 use super::invalid;
 use crate::agenda::Event;
 use crate::call::Call;
@@ -75,9 +76,7 @@ pub fn send(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
 
 fn check(request: &SendRequest) -> Result<(), ApiError> {
     if request.instance_ids.is_empty() {
-        return Err(invalid(
-            "InstanceIds is required: Targets are not simulated.",
-        ));
+        return Err(invalid("InstanceIds is required: Targets are not simulated."));
     }
     if request.instance_ids.len() > MOST_TARGETS {
         return Err(invalid(
@@ -87,29 +86,17 @@ fn check(request: &SendRequest) -> Result<(), ApiError> {
     }
     let distinct: BTreeSet<&String> = request.instance_ids.iter().collect();
     if distinct.len() != request.instance_ids.len() {
-        return Err(ApiError::client(
-            "DuplicateInstanceId",
-            "Duplicate instance IDs.",
-        ));
+        return Err(ApiError::client("DuplicateInstanceId", "Duplicate instance IDs."));
     }
     if !(30..=2_592_000).contains(&request.timeout_seconds.unwrap_or(3600)) {
         return Err(invalid("TimeoutSeconds must be between 30 and 2592000."));
     }
-    if request
-        .comment
-        .as_ref()
-        .is_some_and(|comment| comment.chars().count() > 100)
-    {
+    if request.comment.as_ref().is_some_and(|comment| comment.chars().count() > 100) {
         return Err(invalid("Comment must have at most 100 characters."));
     }
-    for bound in [&request.max_concurrency, &request.max_errors]
-        .into_iter()
-        .flatten()
-    {
+    for bound in [&request.max_concurrency, &request.max_errors].into_iter().flatten() {
         if bound.trim_end_matches('%').parse::<u32>().is_err() {
-            return Err(invalid(
-                "MaxConcurrency and MaxErrors are numbers or percentages.",
-            ));
+            return Err(invalid("MaxConcurrency and MaxErrors are numbers or percentages."));
         }
     }
     Ok(())
@@ -127,20 +114,9 @@ fn script_of(call: &Call<'_>, request: &SendRequest) -> Result<Script, ApiError>
             format!("Document with name {} is not active.", document.name),
         ));
     }
-    let hash_differs = request
-        .document_hash
-        .as_ref()
-        .is_some_and(|hash| *hash != document.hash());
-    if hash_differs
-        || request
-            .document_hash_type
-            .as_deref()
-            .is_some_and(|kind| kind != "Sha256")
-    {
-        return Err(ApiError::client(
-            "InvalidDocument",
-            "The document hash does not match.",
-        ));
+    let hash_differs = request.document_hash.as_ref().is_some_and(|hash| *hash != document.hash());
+    if hash_differs || request.document_hash_type.as_deref().is_some_and(|kind| kind != "Sha256") {
+        return Err(ApiError::client("InvalidDocument", "The document hash does not match."));
     }
     document.script(&request.parameters)
 }
@@ -150,9 +126,7 @@ fn shell_script(values: &Values) -> Result<Script, ApiError> {
     let known = ["commands", "workingDirectory", "executionTimeout"];
     let refuse = |why: String| ApiError::client("InvalidParameters", why);
     if let Some(name) = values.keys().find(|name| !known.contains(&name.as_str())) {
-        return Err(refuse(format!(
-            "Parameter {name} is not defined in AWS-RunShellScript."
-        )));
+        return Err(refuse(format!("Parameter {name} is not defined in AWS-RunShellScript.")));
     }
     let first = |name: &str| values.get(name).and_then(|texts| texts.first()).cloned();
     let commands = values
@@ -171,16 +145,14 @@ fn shell_script(values: &Values) -> Result<Script, ApiError> {
 fn check_agents(call: &Call<'_>, ids: &[String]) -> Result<(), ApiError> {
     let registered = |id: &&String| {
         let instance = call.region.ec2.instances.get(*id);
-        instance.is_some_and(|i| i.is_up() && !matches!(i.agent, Agent::Unregistered))
+        instance
+            .is_some_and(|i| i.is_up() && !matches!(i.agent, Agent::Unregistered | Agent::Barred))
     };
     match ids.iter().find(|id| !registered(id)) {
         None => Ok(()),
         Some(id) => Err(ApiError::client(
             "InvalidInstanceId",
-            format!(
-                "Instances [[{id}]] not in a valid state for account {}",
-                call.account.id
-            ),
+            format!("Instances [[{id}]] not in a valid state for account {}", call.account.id),
         )),
     }
 }

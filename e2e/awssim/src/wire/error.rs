@@ -26,12 +26,7 @@ impl ApiError {
 
     /// An error with any status.
     pub fn with_status(status: u16, code: &str, message: impl Into<String>) -> Self {
-        Self {
-            status,
-            code: code.to_owned(),
-            message: message.into(),
-            fields: Vec::new(),
-        }
+        Self { status, code: code.to_owned(), message: message.into(), fields: Vec::new() }
     }
 
     /// `InvalidParameterValue` in EC2's words.
@@ -52,10 +47,7 @@ impl ApiError {
 
     /// `UnknownParameter` in EC2's words.
     pub fn unknown_parameter(parameter: &str) -> Self {
-        Self::client(
-            "UnknownParameter",
-            format!("The parameter {parameter} is not recognized"),
-        )
+        Self::client("UnknownParameter", format!("The parameter {parameter} is not recognized"))
     }
 
     /// `InvalidParameterCombination`.
@@ -101,11 +93,7 @@ impl ApiError {
     /// FSx spells the member `Message`, SSM `message`: both as captured from
     /// the services' models, where a client looks for either.
     fn render_json(&self, service: Service) -> String {
-        let spelling = if service == Service::Fsx {
-            "Message"
-        } else {
-            "message"
-        };
+        let spelling = if service == Service::Fsx { "Message" } else { "message" };
         let mut body = serde_json::Map::new();
         body.insert("__type".to_owned(), json!(self.code));
         body.insert(spelling.to_owned(), json!(self.message));

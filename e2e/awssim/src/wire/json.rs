@@ -10,10 +10,7 @@ use super::ApiError;
 pub fn decode<T: DeserializeOwned>(request: &Value) -> Result<T, ApiError> {
     T::deserialize(request).map_err(|error| {
         let text = error.to_string();
-        match text
-            .strip_prefix("unknown field `")
-            .and_then(|rest| rest.split('`').next())
-        {
+        match text.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next()) {
             Some(name) => ApiError::unknown_parameter(name),
             None => ApiError::client("SerializationException", text),
         }
@@ -36,22 +33,13 @@ mod tests {
 
     #[test]
     fn names_the_unknown_member_and_the_wrong_type() {
-        let code = |request: Value| {
-            decode::<Shape>(&request)
-                .map(|_| ())
-                .map_err(|e| (e.code, e.message))
-        };
+        let code =
+            |request: Value| decode::<Shape>(&request).map(|_| ()).map_err(|e| (e.code, e.message));
         assert_eq!(code(json!({"Name": "a"})), Ok(()));
         assert_eq!(
             code(json!({"Nmae": "a"})),
-            Err((
-                "UnknownParameter".into(),
-                "The parameter Nmae is not recognized".into()
-            ))
+            Err(("UnknownParameter".into(), "The parameter Nmae is not recognized".into()))
         );
-        assert_eq!(
-            code(json!({"Name": 3})).unwrap_err().0,
-            "SerializationException"
-        );
+        assert_eq!(code(json!({"Name": 3})).unwrap_err().0, "SerializationException");
     }
 }

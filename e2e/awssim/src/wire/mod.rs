@@ -27,7 +27,7 @@ pub enum Service {
 }
 
 impl Service {
-    /// The service with this SigV4 signing name.
+    /// The service with this `SigV4` signing name.
     pub fn from_signing_name(name: &str) -> Option<Self> {
         match name {
             "ec2" => Some(Self::Ec2),

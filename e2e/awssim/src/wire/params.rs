@@ -27,10 +27,7 @@ impl Params {
         for (key, value) in pairs {
             insert(&mut root, key, value).ok_or_else(|| ApiError::unknown_parameter(key))?;
         }
-        Ok(Self {
-            path: String::new(),
-            fields: root,
-        })
+        Ok(Self { path: String::new(), fields: root })
     }
 
     /// Reads the whole request and refuses what `read` left.
@@ -54,8 +51,7 @@ impl Params {
 
     /// A text that must be there.
     pub fn required(&mut self, name: &str) -> Result<String, ApiError> {
-        self.text(name)?
-            .ok_or_else(|| ApiError::missing(&self.full(name)))
+        self.text(name)?.ok_or_else(|| ApiError::missing(&self.full(name)))
     }
 
     /// An optional number.
@@ -73,9 +69,7 @@ impl Params {
         let Some(text) = self.text(name)? else {
             return Ok(None);
         };
-        text.parse()
-            .map(Some)
-            .map_err(|_unparsable| ApiError::invalid_value(&path, &text, why))
+        text.parse().map(Some).map_err(|_unparsable| ApiError::invalid_value(&path, &text, why))
     }
 
     /// A list of texts (`Name.1`, `Name.2`, …), in the order of the numbers.
@@ -112,10 +106,7 @@ impl Params {
         read: impl Fn(&mut Params) -> Result<T, ApiError>,
     ) -> Result<Option<T>, ApiError> {
         let path = self.full(name);
-        self.fields
-            .remove(name)
-            .map(|node| read_structure(path, node, &read))
-            .transpose()
+        self.fields.remove(name).map(|node| read_structure(path, node, &read)).transpose()
     }
 
     /// Refuses whatever nobody read.
@@ -145,11 +136,7 @@ impl Params {
     }
 
     fn full(&self, name: &str) -> String {
-        if self.path.is_empty() {
-            name.to_owned()
-        } else {
-            format!("{}.{name}", self.path)
-        }
+        if self.path.is_empty() { name.to_owned() } else { format!("{}.{name}", self.path) }
     }
 }
 
@@ -173,9 +160,7 @@ fn insert(root: &mut BTreeMap<String, Node>, key: &str, value: &str) -> Option<(
         let previous = root.insert(key.to_owned(), Node::Leaf(value.to_owned()));
         return previous.is_none().then_some(());
     };
-    let child = root
-        .entry(head.to_owned())
-        .or_insert_with(|| Node::Branch(BTreeMap::new()));
+    let child = root.entry(head.to_owned()).or_insert_with(|| Node::Branch(BTreeMap::new()));
     match child {
         Node::Leaf(_) => None,
         Node::Branch(branch) => insert(branch, rest, value),
@@ -197,15 +182,9 @@ fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&first, tail)) = rest.split_first() {
-        let escaped = (first == b'%')
-            .then(|| tail.get(..2).and_then(hex_byte))
-            .flatten();
+        let escaped = (first == b'%').then(|| tail.get(..2).and_then(hex_byte)).flatten();
         bytes.push(escaped.unwrap_or(if first == b'+' { b' ' } else { first }));
-        rest = if escaped.is_some() {
-            tail.get(2..).unwrap_or_default()
-        } else {
-            tail
-        };
+        rest = if escaped.is_some() { tail.get(2..).unwrap_or_default() } else { tail };
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -233,28 +212,18 @@ mod tests {
     fn what_nobody_read_is_an_unknown_parameter() {
         let mut p = params("Filter.1.Name=x&Filter.1.Nmae=y");
         let error = p.list("Filter", |f| f.required("Name")).unwrap_err();
-        assert_eq!(
-            error.message,
-            "The parameter Filter.1.Nmae is not recognized"
-        );
+        assert_eq!(error.message, "The parameter Filter.1.Nmae is not recognized");
         assert_eq!(params("A=1").finish().unwrap_err().code, "UnknownParameter");
     }
 
     #[test]
     fn wrong_types_and_absent_values_name_the_whole_path() {
-        let error = params("N.1.Size=big")
-            .list("N", |n| n.number::<u32>("Size"))
-            .unwrap_err();
+        let error = params("N.1.Size=big").list("N", |n| n.number::<u32>("Size")).unwrap_err();
         assert_eq!(
             error.message,
             "Value (big) for parameter N.1.Size is invalid. Expected a number."
         );
-        let error = params("N.1.Size=1")
-            .list("N", |n| n.required("Name"))
-            .unwrap_err();
-        assert_eq!(
-            error.message,
-            "The request must contain the parameter N.1.Name"
-        );
+        let error = params("N.1.Size=1").list("N", |n| n.required("Name")).unwrap_err();
+        assert_eq!(error.message, "The request must contain the parameter N.1.Name");
     }
 }

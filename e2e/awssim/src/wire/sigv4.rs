@@ -35,9 +35,7 @@ pub fn credential(authorization: Option<&str>) -> Result<Credential, ApiError> {
 fn parse(header: &str) -> Option<Credential> {
     let rest = header.strip_prefix("AWS4-HMAC-SHA256")?.trim();
     let part = |name: &str| {
-        rest.split(',')
-            .map(str::trim)
-            .find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
+        rest.split(',').map(str::trim).find_map(|part| part.strip_prefix(name)?.strip_prefix('='))
     };
     part("SignedHeaders")?;
     part("Signature").filter(|signature| signature.len() == 64)?;
@@ -63,18 +61,9 @@ mod tests {
              SignedHeaders=host, Signature={signature}"
         );
         let scope = credential(Some(&good)).unwrap();
-        assert_eq!(
-            (scope.access_key.as_str(), scope.service.as_str()),
-            ("AKID", "ec2")
-        );
-        assert_eq!(
-            credential(None).unwrap_err().code,
-            "MissingAuthenticationToken"
-        );
+        assert_eq!((scope.access_key.as_str(), scope.service.as_str()), ("AKID", "ec2"));
+        assert_eq!(credential(None).unwrap_err().code, "MissingAuthenticationToken");
         let unsigned = good.split(", Signature").next().unwrap();
-        assert_eq!(
-            credential(Some(unsigned)).unwrap_err().code,
-            "IncompleteSignature"
-        );
+        assert_eq!(credential(Some(unsigned)).unwrap_err().code, "IncompleteSignature");
     }
 }

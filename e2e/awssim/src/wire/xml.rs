@@ -41,9 +41,7 @@ fn content(value: &Value, out: &mut String) {
         Value::String(text) => out.push_str(&escape(text)),
         Value::Array(items) => items.iter().for_each(|item| element("item", item, out)),
         Value::Object(members) => {
-            members
-                .iter()
-                .for_each(|(name, member)| element(name, member, out));
+            members.iter().for_each(|(name, member)| element(name, member, out));
         }
     }
 }
@@ -71,14 +69,7 @@ mod tests {
     #[test]
     fn renders_objects_lists_and_drops_null() {
         let mut out = String::new();
-        element(
-            "a",
-            &json!({"b": [1, {"c": "x<&y"}], "d": null, "e": true}),
-            &mut out,
-        );
-        assert_eq!(
-            out,
-            "<a><b><item>1</item><item><c>x&lt;&amp;y</c></item></b><e>true</e></a>"
-        );
+        element("a", &json!({"b": [1, {"c": "x<&y"}], "d": null, "e": true}), &mut out);
+        assert_eq!(out, "<a><b><item>1</item><item><c>x&lt;&amp;y</c></item></b><e>true</e></a>");
     }
 }
