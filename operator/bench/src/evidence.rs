@@ -50,10 +50,7 @@ impl Evidence {
     /// Providers that can leave a host, with the line that shows each first.
     pub fn between_hosts(&self) -> impl Iterator<Item = (&str, u64)> {
         let leaves = |provider: &&String| !INSIDE_A_HOST.contains(&provider.as_str());
-        let seen = self
-            .providers
-            .iter()
-            .filter(move |(provider, _)| leaves(provider));
+        let seen = self.providers.iter().filter(move |(provider, _)| leaves(provider));
         seen.map(|(provider, line)| (provider.as_str(), *line))
     }
 
@@ -96,18 +93,9 @@ struct Clue {
 
 /// Every form of evidence; the first capture groups are what its reader takes.
 const CLUES: &[Clue] = &[
-    Clue {
-        pattern: r"^hpcops: rank (\d+) host (\S+)$",
-        read: Scanner::placed,
-    },
-    Clue {
-        pattern: r"^hpcops: mpirun-start epoch-ms=(\d+)$",
-        read: Scanner::started,
-    },
-    Clue {
-        pattern: r"^hpcops: mpirun-end epoch-ms=(\d+) code=(\d+)$",
-        read: Scanner::ended,
-    },
+    Clue { pattern: r"^hpcops: rank (\d+) host (\S+)$", read: Scanner::placed },
+    Clue { pattern: r"^hpcops: mpirun-start epoch-ms=(\d+)$", read: Scanner::started },
+    Clue { pattern: r"^hpcops: mpirun-end epoch-ms=(\d+) code=(\d+)$", read: Scanner::ended },
     Clue {
         pattern: r"MPI startup\(\): libfabric version: (\S+)",
         read: |s, c, _| s.evidence.libfabric = Some(c[1].to_owned()),
@@ -128,10 +116,7 @@ const CLUES: &[Clue] = &[
         pattern: r"^(?:mpirun|mpiexec|prterun) \((Open MPI|PRRTE)\) (\S+)",
         read: |s, c, _| s.evidence.mpi = Some(format!("{} {}", &c[1], &c[2])),
     },
-    Clue {
-        pattern: r"mtl:ofi:prov: ([\w;-]+)",
-        read: |s, c, n| s.evidence.provider(&c[1], n),
-    },
+    Clue { pattern: r"mtl:ofi:prov: ([\w;-]+)", read: |s, c, n| s.evidence.provider(&c[1], n) },
     Clue {
         pattern: r"mtl:ofi:provider: (?:rdmap\w+|efa_\d+)-(?:rdm|dgrm)\b",
         read: |s, _, n| s.evidence.provider("efa", n),
@@ -160,10 +145,7 @@ const CLUES: &[Clue] = &[
         pattern: r"^ *Data for node: (\S+)",
         read: |s, c, _| s.map_host = Some(c[1].to_owned()),
     },
-    Clue {
-        pattern: r"^\s*Process OMPI jobid: .*Process rank: (\d+)",
-        read: Scanner::mapped,
-    },
+    Clue { pattern: r"^\s*Process OMPI jobid: .*Process rank: (\d+)", read: Scanner::mapped },
 ];
 
 static PATTERNS: LazyLock<Vec<Regex>> =
@@ -185,9 +167,7 @@ impl Scanner {
         let (_, unmarked) = crate::prefix::split(text);
         let mut readings = CLUES.iter().zip(PATTERNS.iter());
         let found = readings.find_map(|(clue, pattern)| {
-            let captures = pattern
-                .captures(text)
-                .or_else(|| pattern.captures(unmarked))?;
+            let captures = pattern.captures(text).or_else(|| pattern.captures(unmarked))?;
             Some((clue.read, captures))
         });
         if let Some((read, captures)) = found {
@@ -245,9 +225,7 @@ mod tests {
 
     fn scan(text: &str) -> Evidence {
         let mut scanner = Scanner::default();
-        text.lines()
-            .zip(1..)
-            .for_each(|(line, number)| scanner.line(number, line));
+        text.lines().zip(1..).for_each(|(line, number)| scanner.line(number, line));
         scanner.evidence
     }
 
@@ -255,36 +233,15 @@ mod tests {
     fn a_provider_is_seen_where_it_is_opened_and_not_where_it_is_offered() {
         for (line, expected) in [
             ("[0] MPI startup(): libfabric provider: efa", Some("efa")),
-            (
-                "[0] MPI startup(): libfabric provider: tcp;ofi_rxm",
-                Some("tcp;ofi_rxm"),
-            ),
-            (
-                "[n1:9] ../ompi/mca/mtl/ofi/mtl_ofi_component.c:365: mtl:ofi:prov: efa",
-                Some("efa"),
-            ),
-            (
-                "[n1:9] mtl_ofi_component.c:365: mtl:ofi:provider: rdmap0s6-rdm",
-                Some("efa"),
-            ),
-            (
-                "[n1:9] mtl_ofi_component.c:365: mtl:ofi:provider: eth0",
-                None,
-            ),
-            (
-                "[n1:9] mca: bml: Using tcp btl for send to [[4427,1],1] on node n2",
-                Some("tcp"),
-            ),
+            ("[0] MPI startup(): libfabric provider: tcp;ofi_rxm", Some("tcp;ofi_rxm")),
+            ("[n1:9] ../ompi/mca/mtl/ofi/mtl_ofi_component.c:365: mtl:ofi:prov: efa", Some("efa")),
+            ("[n1:9] mtl_ofi_component.c:365: mtl:ofi:provider: rdmap0s6-rdm", Some("efa")),
+            ("[n1:9] mtl_ofi_component.c:365: mtl:ofi:provider: eth0", None),
+            ("[n1:9] mca: bml: Using tcp btl for send to [[4427,1],1] on node n2", Some("tcp")),
             ("[n1:9] select: component ucx selected", Some("ucx")),
             ("[n1:9] select: component cm selected", None),
-            (
-                "[n1:9] select: init of component tcp returned success",
-                None,
-            ),
-            (
-                "libfabric:42:1718000000:efa:ep_ctrl:example_alloc():479<warn> full",
-                Some("efa"),
-            ),
+            ("[n1:9] select: init of component tcp returned success", None),
+            ("libfabric:42:1718000000:efa:ep_ctrl:example_alloc():479<warn> full", Some("efa")),
             (
                 "libfabric:42:1718000000::ofi_rxm:av:util_av_init():487<info> AV size 2",
                 Some("ofi_rxm"),
@@ -294,22 +251,12 @@ mod tests {
                 "libfabric:42:1718000000::core:core:ofi_register_provider():461<info> registering provider: efa (117.0)",
                 None,
             ),
-            (
-                "libfabric:42:1718000000::efa:core:efa_prov_init():1<info> x",
-                None,
-            ),
-            (
-                "n1:1:1 [0] NCCL INFO NET/OFI Selected Provider is efa (found 1 nics)",
-                Some("efa"),
-            ),
+            ("libfabric:42:1718000000::efa:core:efa_prov_init():1<info> x", None),
+            ("n1:1:1 [0] NCCL INFO NET/OFI Selected Provider is efa (found 1 nics)", Some("efa")),
             ("FI_PROVIDER=efa", None),
         ] {
             let evidence = scan(line);
-            assert_eq!(
-                evidence.providers.keys().next().map(String::as_str),
-                expected,
-                "{line}"
-            );
+            assert_eq!(evidence.providers.keys().next().map(String::as_str), expected, "{line}");
         }
     }
 
@@ -338,13 +285,6 @@ mod tests {
         assert_eq!((evidence.started_ms, evidence.ended), (Some(300), None));
         let whole =
             scan("hpcops: mpirun-start epoch-ms=100\nhpcops: mpirun-end epoch-ms=200 code=0");
-        assert_eq!(
-            whole.ended,
-            Some(Ended {
-                at_ms: 200,
-                code: 0,
-                line: 2
-            })
-        );
+        assert_eq!(whole.ended, Some(Ended { at_ms: 200, code: 0, line: 2 }));
     }
 }

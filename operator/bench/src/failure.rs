@@ -74,12 +74,6 @@ impl fmt::Display for Reason {
 impl ParseError {
     pub(crate) fn new(line: u64, reason: Reason, detail: impl Into<String>) -> Self {
         let evidence = Box::default();
-        Self {
-            line,
-            reason,
-            detail: detail.into(),
-            progress: None,
-            evidence,
-        }
+        Self { line, reason, detail: detail.into(), progress: None, evidence }
     }
 }

@@ -32,7 +32,7 @@ pub(crate) trait Sink {
     clippy::expect_used,
     reason = "patterns are constants of this crate; a test compiles each of them"
 )]
-pub(crate) fn pattern(text: &'static str) -> Regex {
+pub(crate) fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("a constant pattern compiles")
 }
 
@@ -100,41 +100,19 @@ impl Splitter {
         };
         let text = String::from_utf8_lossy(bytes);
         if memchr::memchr(b'\r', bytes).is_none() {
-            return sink.line(Line {
-                number,
-                text: &text,
-                ended,
-                whole,
-            });
+            return sink.line(Line { number, text: &text, ended, whole });
         }
-        deliver_parts(
-            &text,
-            Line {
-                number,
-                text: "",
-                ended,
-                whole,
-            },
-            sink,
-        );
+        deliver_parts(&text, Line { number, text: "", ended, whole }, sink);
     }
 }
 
 /// Delivers the parts between carriage returns; an ended line's last CR belongs to its end.
 fn deliver_parts(text: &str, of: Line<'_>, sink: &mut impl Sink) {
-    let text = if of.ended {
-        text.trim_end_matches('\r')
-    } else {
-        text
-    };
+    let text = if of.ended { text.trim_end_matches('\r') } else { text };
     let mut parts = text.split('\r').peekable();
     while let Some(part) = parts.next() {
         let ended = of.ended || parts.peek().is_some();
-        sink.line(Line {
-            text: part,
-            ended,
-            ..of
-        });
+        sink.line(Line { text: part, ended, ..of });
     }
 }
 
@@ -147,23 +125,16 @@ mod tests {
 
     impl Sink for Seen {
         fn line(&mut self, line: Line<'_>) {
-            self.0
-                .push((line.number, line.text.to_owned(), line.ended, line.whole));
+            self.0.push((line.number, line.text.to_owned(), line.ended, line.whole));
         }
     }
 
     fn check(bytes: &[u8], expected: &[(u64, &str, bool)]) {
         for size in 1..=bytes.len().max(1) {
             let (mut splitter, mut seen) = (Splitter::default(), Seen::default());
-            bytes
-                .chunks(size)
-                .for_each(|chunk| splitter.feed(chunk, &mut seen));
+            bytes.chunks(size).for_each(|chunk| splitter.feed(chunk, &mut seen));
             splitter.finish(&mut seen);
-            let got: Vec<_> = seen
-                .0
-                .iter()
-                .map(|(n, t, e, _)| (*n, t.as_str(), *e))
-                .collect();
+            let got: Vec<_> = seen.0.iter().map(|(n, t, e, _)| (*n, t.as_str(), *e)).collect();
             assert_eq!(got, expected, "in chunks of {size}");
         }
     }
@@ -174,17 +145,9 @@ mod tests {
         check(b"a\r\nb", &[(1, "a", true), (2, "b", false)]);
         check(
             b"1%\r2%\rdone\nx",
-            &[
-                (1, "1%", true),
-                (1, "2%", true),
-                (1, "done", true),
-                (2, "x", false),
-            ],
+            &[(1, "1%", true), (1, "2%", true), (1, "done", true), (2, "x", false)],
         );
-        check(
-            b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n",
-            &[(1, "a", true), (2, "\u{feff}b", true)],
-        );
+        check(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", &[(1, "a", true), (2, "\u{feff}b", true)]);
         check(b"\xff\n", &[(1, "\u{fffd}", true)]);
         check(b"", &[]);
         check(b"\n\n", &[(1, "", true), (2, "", true)]);
@@ -197,19 +160,10 @@ mod tests {
         let (mut splitter, mut seen) = (Splitter::default(), Seen::default());
         splitter.feed(&bytes, &mut seen);
         assert_eq!(splitter.finish(&mut seen), 2);
-        let shape: Vec<_> = seen
-            .0
-            .iter()
-            .map(|(n, t, _, w)| (*n, t.len(), *w))
-            .collect();
+        let shape: Vec<_> = seen.0.iter().map(|(n, t, _, w)| (*n, t.len(), *w)).collect();
         assert_eq!(
             shape,
-            [
-                (1, MAX_LINE, false),
-                (1, MAX_LINE, false),
-                (1, 5, false),
-                (2, 3, true)
-            ]
+            [(1, MAX_LINE, false), (1, MAX_LINE, false), (1, 5, false), (2, 3, true)]
         );
     }
 }

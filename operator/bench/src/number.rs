@@ -30,9 +30,7 @@ pub(crate) fn printed(token: &str) -> Option<Printed> {
         (0, 1) => Some(true),
         _ => return None,
     };
-    let decimals = mantissa
-        .split_once(['.', ','])
-        .map_or(0, |(_, after)| after.len());
+    let decimals = mantissa.split_once(['.', ',']).map_or(0, |(_, after)| after.len());
     let digits = mantissa.bytes().filter(u8::is_ascii_digit).count();
     if digits == 0 || digits + usize::from(comma.is_some()) != mantissa.len() {
         return None;
@@ -40,16 +38,8 @@ pub(crate) fn printed(token: &str) -> Option<Printed> {
     let sign = if token.starts_with('-') { "-" } else { "" };
     let text = format!("{sign}{}e{}", mantissa.replace(',', "."), exponent?);
     let value: f64 = text.parse().ok()?;
-    let number = Printed::Number {
-        value,
-        decimals,
-        comma,
-    };
-    Some(if value.is_finite() {
-        number
-    } else {
-        Printed::NotNumeric
-    })
+    let number = Printed::Number { value, decimals, comma };
+    Some(if value.is_finite() { number } else { Printed::NotNumeric })
 }
 
 /// A finite number with a decimal point, or `None`.
@@ -62,10 +52,8 @@ pub(crate) fn finite(token: &str) -> Option<f64> {
 
 fn is_not_numeric(unsigned: &str) -> bool {
     let lower = unsigned.to_ascii_lowercase();
-    matches!(
-        lower.as_str(),
-        "nan" | "inf" | "infinity" | "nan(ind)" | "nanq" | "nans"
-    ) || lower.starts_with("nan(")
+    matches!(lower.as_str(), "nan" | "inf" | "infinity" | "nan(ind)" | "nanq" | "nans")
+        || lower.starts_with("nan(")
         || (lower.len() >= 2 && lower.bytes().all(|b| b == b'*'))
 }
 
@@ -88,13 +76,7 @@ mod tests {
 
     #[test]
     fn a_token_is_a_number_only_if_all_of_it_is() {
-        let number = |value, decimals, comma| {
-            Some(Printed::Number {
-                value,
-                decimals,
-                comma,
-            })
-        };
+        let number = |value, decimals, comma| Some(Printed::Number { value, decimals, comma });
         for (token, expected) in [
             ("14.10", number(14.1, 2, Some(false))),
             ("14,10", number(14.1, 2, Some(true))),

@@ -178,11 +178,7 @@ impl Table {
     /// Sizes (or lines, for a table without sizes) at which something that is not a number was printed.
     pub fn not_numeric(&self) -> Vec<u64> {
         let strange = |row: &&Row| row.cells.contains(&Cell::NotNumeric);
-        self.rows
-            .iter()
-            .filter(strange)
-            .map(|row| row.size.unwrap_or(row.line))
-            .collect()
+        self.rows.iter().filter(strange).map(|row| row.size.unwrap_or(row.line)).collect()
     }
 
     /// Sums up the validation of the rows; an error that was printed outweighs them.
@@ -216,17 +212,12 @@ impl Parsed {
 
     /// The table of that program.
     pub fn table(&self, benchmark: &str) -> Option<&Table> {
-        self.tables
-            .iter()
-            .find(|table| table.benchmark.as_deref() == Some(benchmark))
+        self.tables.iter().find(|table| table.benchmark.as_deref() == Some(benchmark))
     }
 
     pub(crate) fn warn(&mut self, line: u64, message: impl Into<String>) {
         if self.warnings.len() < MAX_WARNINGS {
-            self.warnings.push(Warning {
-                line,
-                message: message.into(),
-            });
+            self.warnings.push(Warning { line, message: message.into() });
         } else {
             self.warnings_left_out += 1;
         }

@@ -36,38 +36,23 @@ pub(crate) struct Owner {
 
 /// Splits a line into its mark and what the rank wrote.
 pub(crate) fn split(line: &str) -> (Option<Mark<'_>>, &str) {
-    for (kind, pattern) in [
-        (Kind::Tag, &TAG),
-        (Kind::Hydra, &HYDRA),
-        (Kind::Srun, &SRUN),
-    ] {
+    for (kind, pattern) in [(Kind::Tag, &TAG), (Kind::Hydra, &HYDRA), (Kind::Srun, &SRUN)] {
         let Some(found) = pattern.captures(line) else {
             continue;
         };
         let (Some(all), Some(rank)) = (found.get(0), found.get(1)) else {
             continue;
         };
-        let errors = found
-            .get(2)
-            .is_some_and(|stream| stream.as_str() != "stdout");
+        let errors = found.get(2).is_some_and(|stream| stream.as_str() != "stdout");
         let kind = if errors { Kind::TagOfErrors } else { kind };
-        return (
-            Some(Mark {
-                kind,
-                rank: rank.as_str(),
-            }),
-            line.get(all.end()..).unwrap_or(""),
-        );
+        return (Some(Mark { kind, rank: rank.as_str() }), line.get(all.end()..).unwrap_or(""));
     }
     (None, line)
 }
 
 impl Mark<'_> {
     pub(crate) fn owner(self) -> Owner {
-        Owner {
-            kind: self.kind,
-            rank: self.rank.to_owned(),
-        }
+        Owner { kind: self.kind, rank: self.rank.to_owned() }
     }
 }
 
@@ -78,8 +63,7 @@ pub(crate) fn of<'a>(owner: Option<&Owner>, line: &'a str) -> Option<&'a str> {
         return Some(line);
     };
     let (mark, rest) = split(line);
-    mark.is_some_and(|mark| mark.kind == owner.kind && mark.rank == owner.rank)
-        .then_some(rest)
+    mark.is_some_and(|mark| mark.kind == owner.kind && mark.rank == owner.rank).then_some(rest)
 }
 
 #[cfg(test)]

@@ -71,10 +71,7 @@ mod tests {
     #[test]
     fn spread_uses_n_minus_1_and_is_absent_where_it_has_no_meaning() {
         let percent = rsd(&[1501.2, 1498.8, 1510.0]).unwrap();
-        assert!(
-            (percent - 5.896_891_3 / 1_503.333_333 * 100.0).abs() < 1e-6,
-            "{percent}"
-        );
+        assert!((percent - 5.896_891_3 / 1_503.333_333 * 100.0).abs() < 1e-6, "{percent}");
         assert_eq!(rsd(&[5.0, 5.0]), Some(0.0));
         for values in [&[][..], &[1.0][..], &[1.0, -1.0][..], &[f64::NAN, 1.0][..]] {
             assert_eq!(rsd(values), None, "{values:?}");

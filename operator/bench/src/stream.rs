@@ -23,14 +23,8 @@ struct Inner {
 impl Stream {
     /// Begins a log of an application.
     pub fn new(application: &Application, expected: &Expectation) -> Self {
-        let inner = Inner {
-            scanner: Scanner::default(),
-            reader: application.reader(expected),
-        };
-        Self {
-            splitter: Splitter::default(),
-            inner,
-        }
+        let inner = Inner { scanner: Scanner::default(), reader: application.reader(expected) };
+        Self { splitter: Splitter::default(), inner }
     }
 
     /// Takes the next bytes, cut anywhere.
@@ -45,10 +39,7 @@ impl Stream {
         let evidence = scanner.evidence;
         match reader.finish(lines, &evidence) {
             Ok(parsed) => Ok(Parsed { evidence, ..parsed }),
-            Err(error) => Err(ParseError {
-                evidence: Box::new(evidence),
-                ..error
-            }),
+            Err(error) => Err(ParseError { evidence: Box::new(evidence), ..error }),
         }
     }
 }

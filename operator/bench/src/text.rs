@@ -56,21 +56,13 @@ fn three_digits(value: f64) -> String {
         _ => 0,
     };
     let text = format!("{value:.decimals$}");
-    if text.bytes().all(|b| matches!(b, b'-' | b'0' | b'.')) {
-        "0".to_owned()
-    } else {
-        text
-    }
+    if text.bytes().all(|b| matches!(b, b'-' | b'0' | b'.')) { "0".to_owned() } else { text }
 }
 
 /// The value alone, in exponent form if it must be.
 fn shortest(value: f64) -> String {
     let plain = three_digits(value);
-    if plain.len() <= HEADLINE {
-        plain
-    } else {
-        format!("{value:.1e}")
-    }
+    if plain.len() <= HEADLINE { plain } else { format!("{value:.1e}") }
 }
 
 #[cfg(test)]
@@ -122,16 +114,7 @@ mod tests {
             }
         }
         for exponent in -300..300 {
-            for unit in [
-                "us",
-                "MB/s",
-                "KiB/s",
-                "GFLOP/s",
-                "",
-                "Messages/s",
-                "s",
-                "x/very-long",
-            ] {
+            for unit in ["us", "MB/s", "KiB/s", "GFLOP/s", "", "Messages/s", "s", "x/very-long"] {
                 let value = -10f64.powi(exponent);
                 assert!(headline(value, unit).len() <= HEADLINE, "{value:e} {unit}");
             }

@@ -49,11 +49,7 @@ impl fmt::Display for InvalidReason {
 pub fn judge(parsed: &Parsed, expected: &Expectation) -> Verdict {
     let problem = incomplete(parsed)
         .or_else(|| failed_validation(parsed))
-        .or_else(|| {
-            expected
-                .layout
-                .and_then(|layout| other_layout(parsed, layout))
-        })
+        .or_else(|| expected.layout.and_then(|layout| other_layout(parsed, layout)))
         .or_else(|| other_fabric(parsed, expected))
         .or_else(|| implausible(parsed, expected));
     match problem {
@@ -77,10 +73,7 @@ fn incomplete(parsed: &Parsed) -> Option<Problem> {
 fn failed_validation(parsed: &Parsed) -> Option<Problem> {
     let mut tables = parsed.tables.iter();
     let table = tables.find(|table| table.validation == Some(Validation::Failed))?;
-    let failed = table
-        .rows
-        .iter()
-        .find(|row| row.cells.contains(&Cell::Failed));
+    let failed = table.rows.iter().find(|row| row.cells.contains(&Cell::Failed));
     let line = failed.map_or(table.line, |row| row.line);
     let message = format!("the program's own validation failed; see line {line}");
     Some((InvalidReason::ValidationFailed, message))
@@ -92,26 +85,12 @@ fn other_layout(parsed: &Parsed, asked: Layout) -> Option<Problem> {
     if even && u32::try_from(hosts.len()) == Ok(asked.hosts) {
         return None;
     }
-    let seen: Vec<_> = hosts
-        .iter()
-        .take(4)
-        .map(|(host, ranks)| format!("{host}: {ranks}"))
-        .collect();
+    let seen: Vec<_> =
+        hosts.iter().take(4).map(|(host, ranks)| format!("{host}: {ranks}")).collect();
     let more = hosts.len().saturating_sub(4);
-    let more = if more > 0 {
-        format!(" and {more} more")
-    } else {
-        String::new()
-    };
-    let seen = if seen.is_empty() {
-        "none shown".to_owned()
-    } else {
-        seen.join(", ") + &more
-    };
-    let Layout {
-        hosts,
-        ranks_per_host,
-    } = asked;
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let seen = if seen.is_empty() { "none shown".to_owned() } else { seen.join(", ") + &more };
+    let Layout { hosts, ranks_per_host } = asked;
     let message =
         format!("asked {hosts} hosts with {ranks_per_host} ranks each; ranks seen: {seen}");
     Some((InvalidReason::LayoutMismatch, message))
@@ -135,19 +114,13 @@ fn other_fabric(parsed: &Parsed, expected: &Expectation) -> Option<Problem> {
 
 fn implausible(parsed: &Parsed, expected: &Expectation) -> Option<Problem> {
     let between_hosts = parsed.evidence.hosts().len() != 1;
-    let found = parsed
-        .tables
-        .iter()
-        .find_map(|table| beyond(table, &expected.bounds, between_hosts));
+    let found =
+        parsed.tables.iter().find_map(|table| beyond(table, &expected.bounds, between_hosts));
     found.map(|message| (InvalidReason::Implausible, message))
 }
 
 fn beyond(table: &Table, bounds: &Bounds, between_hosts: bool) -> Option<String> {
-    let directions = if table
-        .benchmark
-        .as_deref()
-        .is_some_and(|name| name.contains("bibw"))
-    {
+    let directions = if table.benchmark.as_deref().is_some_and(|name| name.contains("bibw")) {
         2.0
     } else {
         1.0

@@ -16,10 +16,7 @@ pub(super) fn choose(tables: Vec<Table>, warnings: &mut Vec<Warning>) -> Vec<Tab
             None => groups.push(vec![table]),
         }
     }
-    groups
-        .into_iter()
-        .filter_map(|group| best(group, warnings))
-        .collect()
+    groups.into_iter().filter_map(|group| best(group, warnings)).collect()
 }
 
 /// A table that ended before its first row may be an attempt at any table of its title.
@@ -34,20 +31,14 @@ fn best(group: Vec<Table>, warnings: &mut Vec<Warning>) -> Option<Table> {
     let lines: Vec<u64> = group.iter().map(|table| table.line).collect();
     let best = group.into_iter().max_by_key(rank)?;
     if attempts > 1 {
-        let others: Vec<_> = lines
-            .iter()
-            .filter(|line| **line != best.line)
-            .map(u64::to_string)
-            .collect();
+        let others: Vec<_> =
+            lines.iter().filter(|line| **line != best.line).map(u64::to_string).collect();
         let message = format!(
             "attempt {attempts} times; the one in line {} counts, not line {}",
             best.line,
             others.join(", ")
         );
-        warnings.push(Warning {
-            line: best.line,
-            message,
-        });
+        warnings.push(Warning { line: best.line, message });
     }
     Some(Table { attempts, ..best })
 }
@@ -61,15 +52,10 @@ pub(super) fn complete(
     let ended = end(parsed, evidence);
     let unsound = parsed.tables.iter().filter(|table| !table.is_sound());
     let mut problems: Vec<_> = unsound.map(|table| (table.line, describe(table))).collect();
-    let lacking = expected
-        .iter()
-        .filter_map(|expected| lacks(parsed, expected));
+    let lacking = expected.iter().filter_map(|expected| lacks(parsed, expected));
     problems.extend(lacking.map(|message| (0, message)));
     if let Some(failed) = ended.filter(|ended| ended.code != 0) {
-        problems.push((
-            failed.line,
-            format!("mpirun ended with code {}", failed.code),
-        ));
+        problems.push((failed.line, format!("mpirun ended with code {}", failed.code)));
     }
     let is_bounded = !expected.is_empty() || ended.is_some();
     let complete = match (problems.is_empty(), is_bounded) {
@@ -95,17 +81,12 @@ fn describe(table: &Table) -> String {
         return format!("'{}' has no row of data", table.title);
     }
     let sizes = |sizes: Vec<String>| {
-        if sizes.is_empty() {
-            "none".to_owned()
-        } else {
-            sizes.join(", ")
-        }
+        if sizes.is_empty() { "none".to_owned() } else { sizes.join(", ") }
     };
-    let damaged = table.damaged.iter().map(|damage| {
-        damage
-            .size
-            .map_or(format!("line {}", damage.line), |size| size.to_string())
-    });
+    let damaged = table
+        .damaged
+        .iter()
+        .map(|damage| damage.size.map_or(format!("line {}", damage.line), |size| size.to_string()));
     let strange = table.not_numeric().iter().map(u64::to_string).collect();
     format!(
         "'{}': damaged: {}; not a number: {}",
@@ -118,11 +99,8 @@ fn describe(table: &Table) -> String {
 /// What of an expected table is not there.
 fn lacks(parsed: &Parsed, expected: &ExpectedTable) -> Option<String> {
     let name = &expected.benchmark;
-    let mut of_name = parsed
-        .tables
-        .iter()
-        .filter(|table| table.benchmark.as_deref() == Some(name))
-        .peekable();
+    let mut of_name =
+        parsed.tables.iter().filter(|table| table.benchmark.as_deref() == Some(name)).peekable();
     if of_name.peek().is_none() {
         return Some(format!("no table of {name}"));
     }
@@ -133,17 +111,11 @@ fn lacks(parsed: &Parsed, expected: &ExpectedTable) -> Option<String> {
         .last()
         .and_then(|row| row.size)
         .map_or("nothing".to_owned(), |size| size.to_string());
-    Some(format!(
-        "{name} ends at {end}; sizes {first} to {last} were asked"
-    ))
+    Some(format!("{name} ends at {end}; sizes {first} to {last} were asked"))
 }
 
 /// Rows double, so the first and the last size say that all between them are there or damaged.
 fn reaches(table: &Table, first: u64, last: u64) -> bool {
-    let begins = table
-        .rows
-        .first()
-        .and_then(|row| row.size)
-        .is_some_and(|size| size <= first);
+    let begins = table.rows.first().and_then(|row| row.size).is_some_and(|size| size <= first);
     begins && table.rows.last().and_then(|row| row.size) == Some(last)
 }

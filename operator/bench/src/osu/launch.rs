@@ -95,10 +95,7 @@ impl Launch {
         match self.hosts {
             1 => Ok(2),
             2 => Ok(1),
-            hosts => Err(LaunchError::Hosts {
-                benchmark: self.benchmark.program(),
-                hosts,
-            }),
+            hosts => Err(LaunchError::Hosts { benchmark: self.benchmark.program(), hosts }),
         }
     }
 
@@ -130,26 +127,16 @@ impl Launch {
         if self.hosts > 1 {
             line.extend(self.fabric_arguments());
         }
-        line.extend(
-            self.fabric_environment()
-                .into_keys()
-                .flat_map(|name| ["-x".to_owned(), name]),
-        );
+        line.extend(self.fabric_environment().into_keys().flat_map(|name| ["-x".to_owned(), name]));
         line.extend(EVIDENCE.iter().flat_map(|(name, level)| mca(name, level)));
         Ok(line)
     }
 
     /// What the output must show.
     pub fn expectation(&self, bounds: Bounds) -> Result<Expectation, LaunchError> {
-        let layout = Layout {
-            hosts: self.hosts,
-            ranks_per_host: self.ranks_per_host()?,
-        };
+        let layout = Layout { hosts: self.hosts, ranks_per_host: self.ranks_per_host()? };
         let sizes = Some(sizes(&self.arguments)?);
-        let table = ExpectedTable {
-            benchmark: self.benchmark.program().to_owned(),
-            sizes,
-        };
+        let table = ExpectedTable { benchmark: self.benchmark.program().to_owned(), sizes };
         Ok(Expectation {
             layout: Some(layout),
             providers: self.providers(),
@@ -166,11 +153,7 @@ impl Launch {
             (Fabric::Tcp, _) => vec!["tcp".to_owned()],
             // libfabric layers its messages over some providers; the layer is what it logs.
             (Fabric::Efa, Some(name)) => {
-                vec![
-                    name.clone(),
-                    "ofi_rxm".to_owned(),
-                    format!("{name};ofi_rxm"),
-                ]
+                vec![name.clone(), "ofi_rxm".to_owned(), format!("{name};ofi_rxm")]
             }
         }
     }
@@ -180,10 +163,7 @@ impl Launch {
             Some(provider) => [("mtl", "ofi"), ("mtl_ofi_provider_include", provider)],
             None => [("pml", "ob1"), ("btl", "self,vader,tcp")],
         };
-        settings
-            .into_iter()
-            .flat_map(|(name, value)| mca(name, value))
-            .collect()
+        settings.into_iter().flat_map(|(name, value)| mca(name, value)).collect()
     }
 
     fn fabric_environment(&self) -> BTreeMap<String, String> {
@@ -207,11 +187,8 @@ impl Launch {
 }
 
 /// Verbosity that makes Open MPI name what carries the messages: the mtl its libfabric domain, the btl each peer's transport.
-const EVIDENCE: &[(&str, &str)] = &[
-    ("pml_base_verbose", "10"),
-    ("mtl_base_verbose", "1"),
-    ("btl_base_verbose", "1"),
-];
+const EVIDENCE: &[(&str, &str)] =
+    &[("pml_base_verbose", "10"), ("mtl_base_verbose", "1"), ("btl_base_verbose", "1")];
 
 fn mca(name: &str, value: &str) -> Vec<String> {
     vec!["--mca".to_owned(), name.to_owned(), value.to_owned()]
@@ -223,10 +200,7 @@ fn json(values: &[String]) -> String {
 
 /// The sizes a program goes through: from `-m` or `--message-size`, else the default.
 fn sizes(arguments: &[String]) -> Result<SizeRange, LaunchError> {
-    let mut range = range_of("").unwrap_or(SizeRange {
-        first: 1,
-        last: DEFAULT_LAST,
-    });
+    let mut range = range_of("").unwrap_or(SizeRange { first: 1, last: DEFAULT_LAST });
     let mut rest = arguments.iter().map(String::as_str);
     while let Some(argument) = rest.next() {
         let value = match argument {
@@ -235,9 +209,7 @@ fn sizes(arguments: &[String]) -> Result<SizeRange, LaunchError> {
             short => short.strip_prefix("-m"),
         };
         let Some(value) = value else { continue };
-        let refused = || LaunchError::Sizes {
-            argument: value.to_owned(),
-        };
+        let refused = || LaunchError::Sizes { argument: value.to_owned() };
         range = range_of(value).ok_or_else(refused)?;
     }
     Ok(range)
@@ -249,11 +221,7 @@ fn range_of(value: &str) -> Option<SizeRange> {
     let first = size_or(from, 1)?;
     let limit = size_or(to, DEFAULT_LAST)?;
     let double = |size: u64| {
-        if size == 0 {
-            Some(1)
-        } else {
-            size.checked_mul(2)
-        }
+        if size == 0 { Some(1) } else { size.checked_mul(2) }
     };
     let within = |size: u64| double(size).filter(|next| *next <= limit);
     let last = std::iter::successors(Some(first), |size| within(*size)).last()?;
@@ -310,16 +278,10 @@ mod tests {
         check(&launch(2, Fabric::Efa), &format!("{ofi} efa {LIBFABRIC}"));
         check(&launch(2, Fabric::Tcp), tcp);
         check(&launch(1, Fabric::Efa), "");
-        check(
-            &lab(2, Fabric::Efa),
-            &format!("{LAB} {ofi} tcp {LIBFABRIC}"),
-        );
+        check(&lab(2, Fabric::Efa), &format!("{LAB} {ofi} tcp {LIBFABRIC}"));
         check(&lab(2, Fabric::Tcp), &format!("{LAB} {tcp}"));
         check(&lab(1, Fabric::Efa), LAB);
-        let without = Launch {
-            stand_in: None,
-            ..lab(2, Fabric::Efa)
-        };
+        let without = Launch { stand_in: None, ..lab(2, Fabric::Efa) };
         check(&without, &format!("{LAB} {ofi} efa {LIBFABRIC}"));
     }
 
@@ -332,15 +294,8 @@ mod tests {
 
     #[test]
     fn the_environment_carries_every_value_as_data() {
-        let arguments = vec![
-            "-m".to_owned(),
-            "8:64".to_owned(),
-            "$(reboot) \"'\n".to_owned(),
-        ];
-        let launch = Launch {
-            arguments: arguments.clone(),
-            ..launch(2, Fabric::Efa)
-        };
+        let arguments = vec!["-m".to_owned(), "8:64".to_owned(), "$(reboot) \"'\n".to_owned()];
+        let launch = Launch { arguments: arguments.clone(), ..launch(2, Fabric::Efa) };
         let environment = launch.environment().unwrap();
         assert_eq!(environment["FI_PROVIDER"], "efa");
         assert_eq!(environment["HPCOPS_BENCHMARK"], "latency");
@@ -365,9 +320,7 @@ mod tests {
             ("-m 8:4", None),
         ] {
             let arguments: Vec<_> = arguments.split_whitespace().map(str::to_owned).collect();
-            let range = sizes(&arguments)
-                .ok()
-                .map(|range| (range.first, range.last));
+            let range = sizes(&arguments).ok().map(|range| (range.first, range.last));
             assert_eq!(range, expected, "{arguments:?}");
         }
     }

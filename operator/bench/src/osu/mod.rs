@@ -8,7 +8,7 @@ mod columns;
 mod launch;
 mod parse;
 mod primary;
-mod table;
+mod startup;
 mod titles;
 
 pub use launch::{Benchmark, Fabric, Launch, LaunchError, RUN};

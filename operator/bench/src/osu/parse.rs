@@ -1,14 +1,17 @@
 //! Reads the output of OSU micro-benchmarks: any number of tables, from any version, with other output between the lines.
 
-use super::columns::{self, Found, Header};
-use super::table::{MixedCommas, Open, Taken};
+use std::collections::BTreeMap;
+
+use super::columns::{COLUMNS, windows};
 use super::titles::{self, Title};
 use crate::evidence::Evidence;
 use crate::expect::{Expectation, ExpectedTable};
 use crate::failure::{ParseError, Reason};
+use crate::labels::{Found, Header};
 use crate::line::Line;
 use crate::parsed::{Better, Parsed, Table};
 use crate::prefix::{self, Owner};
+use crate::rows::{MixedCommas, Open, Steps, Taken};
 
 /// Tables one log may hold; more is not a log of this program.
 const MAX_TABLES: usize = 1000;
@@ -23,7 +26,9 @@ pub(crate) struct Reader {
     state: State,
     owner: Option<Owner>,
     title: Option<(Title, u64)>,
-    attributes: std::collections::BTreeMap<String, String>,
+    attributes: BTreeMap<String, String>,
+    before_title: BTreeMap<String, String>,
+    validation_error: Option<String>,
     done: Vec<Table>,
     error: Option<ParseError>,
     last_text: String,
@@ -48,7 +53,9 @@ impl Reader {
             state: State::Before,
             owner: None,
             title: None,
-            attributes: std::collections::BTreeMap::default(),
+            attributes: BTreeMap::new(),
+            before_title: BTreeMap::new(),
+            validation_error: None,
             done: Vec::new(),
             error: None,
             last_text: String::new(),
@@ -65,18 +72,27 @@ impl Reader {
             return;
         };
         let line = Line { text, ..line };
-        if text.contains("DATA VALIDATION ERROR") {
-            self.attributes
-                .insert("validation_error".to_owned(), text.trim().to_owned());
-        }
+        self.validation_error(text);
         match &mut self.state {
-            State::Before => {
-                if !text.trim().is_empty() {
-                    self.last_text = shortened(text);
-                }
-            }
+            State::Before => self.before(text),
             State::Titled => self.metadata(line),
             State::Rows(_) => self.row(line),
+        }
+    }
+
+    /// Some programs say how many threads they use before they say what they are.
+    fn before(&mut self, text: &str) {
+        if !text.trim().is_empty() {
+            self.last_text = shortened(text);
+        }
+        if super::attributes::is_before_title(text) {
+            super::attributes::read(text, &mut self.before_title);
+        }
+    }
+
+    fn validation_error(&mut self, text: &str) {
+        if text.contains("DATA VALIDATION ERROR") || text.contains("fail data validation") {
+            self.validation_error = Some(shortened(text));
         }
     }
 
@@ -93,15 +109,12 @@ impl Reader {
         };
         self.close();
         self.owner = owner;
-        self.attributes.clear();
+        self.attributes = std::mem::take(&mut self.before_title);
         if let Some(model) = &title.model {
             self.attributes.insert("model".to_owned(), model.clone());
         }
         if title.benchmark.is_none() {
-            self.parsed.warn(
-                line.number,
-                format!("the title '{}' is not known", title.text),
-            );
+            self.parsed.warn(line.number, format!("the title '{}' is not known", title.text));
         }
         self.title = Some((title, line.number));
         self.state = State::Titled;
@@ -109,19 +122,43 @@ impl Reader {
     }
 
     fn metadata(&mut self, line: Line<'_>) {
-        match columns::read(line.text) {
+        match self.header(line.text) {
             Found::Header(header) => self.open(header),
             Found::Unknown(label) => self.unknown_column(line.number, &label),
+            Found::Other if line.ended && self.sentence(line) => {}
             Found::Other => super::attributes::read(line.text, &mut self.attributes),
         }
     }
 
+    fn header(&self, text: &str) -> Found {
+        let profile = self.attributes.get("profile").map_or("", String::as_str);
+        windows(text, profile).map_or_else(|| COLUMNS.read(text), Found::Header)
+    }
+
+    /// Takes a program that prints one sentence instead of a table.
+    fn sentence(&mut self, line: Line<'_>) -> bool {
+        let Some(table) = self.titled() else { return false };
+        let Some(table) = super::startup::read(line.text, line.number, &table) else {
+            return false;
+        };
+        self.done.push(table);
+        self.state = State::Before;
+        true
+    }
+
     fn row(&mut self, line: Line<'_>) {
-        if let Found::Header(header) = columns::read(line.text) {
-            return self.open(header);
+        match self.header(line.text) {
+            Found::Header(header) => return self.open(header),
+            Found::Unknown(label) if line.text.starts_with('#') => {
+                return self.unknown_column(line.number, &label);
+            }
+            Found::Unknown(_) | Found::Other => {}
         }
         if super::attributes::is_one(line.text) {
             return super::attributes::read(line.text, &mut self.attributes);
+        }
+        if super::attributes::is_before_title(line.text) {
+            return super::attributes::read(line.text, &mut self.before_title);
         }
         let State::Rows(open) = &mut self.state else {
             return;
@@ -129,10 +166,8 @@ impl Reader {
         if open.line(line) == Taken::Noise && !line.text.trim().is_empty() {
             self.noise += 1;
             if self.noise <= MAX_NOISE {
-                self.parsed.warn(
-                    line.number,
-                    format!("not of the table: {}", shortened(line.text)),
-                );
+                self.parsed
+                    .warn(line.number, format!("not of the table: {}", shortened(line.text)));
             }
         }
     }
@@ -145,31 +180,25 @@ impl Reader {
     /// Begins a table under the last title; another data type prints columns again without a title.
     fn open(&mut self, header: Header) {
         self.close();
-        let Some((title, line)) = self.title.clone() else {
-            return;
-        };
-        let header = self.relabelled(header, &title, line);
-        let table = Table {
-            benchmark: title.benchmark,
-            title: title.text,
-            version: title.version,
-            attributes: self.attributes.clone(),
-            line,
-            attempts: 1,
-            ..Table::default()
-        };
-        self.state = State::Rows(Box::new(Open::new(table, header)));
+        let Some(table) = self.titled() else { return };
+        let header = self.relabelled(header, table.line);
+        self.state = State::Rows(Box::new(Open::new(table, header, Steps::Doubling)));
+    }
+
+    /// An empty table under the last title.
+    fn titled(&self) -> Option<Table> {
+        let (title, line) = self.title.clone()?;
+        let Title { text: title, benchmark, version, .. } = title;
+        let attributes = self.attributes.clone();
+        Some(Table { benchmark, title, version, attributes, line, attempts: 1, ..Table::default() })
     }
 
     /// mpi4py's port labels bandwidth as `Latency [us]`; its source computes MB/s.
-    fn relabelled(&mut self, mut header: Header, title: &Title, line: u64) -> Header {
+    fn relabelled(&mut self, mut header: Header, line: u64) -> Header {
+        let Some((title, _)) = &self.title else { return header };
         let bandwidth = matches!(title.benchmark.as_deref(), Some("osu_bw" | "osu_bibw"));
         if title.port && bandwidth {
-            for (column, _) in header
-                .columns
-                .iter_mut()
-                .filter(|(column, _)| column.unit == "us")
-            {
+            for (column, _) in header.columns.iter_mut().filter(|(column, _)| column.unit == "us") {
                 "bandwidth".clone_into(&mut column.name);
                 column.unit = "MB/s".into();
                 column.better = Some(Better::Higher);
@@ -198,30 +227,17 @@ impl Reader {
     }
 
     fn empty(&mut self) {
-        let Some((title, line)) = self.title.clone() else {
-            return;
-        };
-        let (benchmark, version) = (title.benchmark, title.version);
-        self.done.push(Table {
-            benchmark,
-            version,
-            title: title.text,
-            line,
-            ..Table::default()
-        });
+        self.done.extend(self.titled());
     }
 
     fn close_rows(&mut self, open: Open) {
         let (line, commas) = (open.last_line(), open.has_commas());
         if commas {
-            self.parsed
-                .warn(line, "numbers are written with a decimal comma");
+            self.parsed.warn(line, "numbers are written with a decimal comma");
         }
         match open.finish() {
             Ok(mut table) => {
-                table.attributes.clone_from(&self.attributes);
-                table.attributes.remove("validation_error");
-                table.set_validation(self.attributes.remove("validation_error"));
+                table.set_validation(self.validation_error.take());
                 self.done.push(table);
             }
             Err(MixedCommas(line)) => {

@@ -7,10 +7,7 @@ use crate::parsed::{Better, Metric, Row, Table};
 /// The number that stands for a table: latency at its smallest size (or its only row), the highest bandwidth.
 pub fn primary(table: &Table) -> Option<Metric> {
     let column = table.columns.first()?;
-    let numbers = table
-        .rows
-        .iter()
-        .filter_map(|row| Some((row, row.cells.first()?.number()?)));
+    let numbers = table.rows.iter().filter_map(|row| Some((row, row.cells.first()?.number()?)));
     let (row, value) = match column.better? {
         Better::Lower => numbers.min_by_key(|(row, _)| row.size)?,
         Better::Higher => numbers.max_by(|(_, one), (_, other)| one.total_cmp(other))?,
@@ -22,10 +19,7 @@ fn metric(table: &Table, row: &Row, value: f64) -> Metric {
     let column = table.columns.first();
     let size = row.size.map(|size| ("size", size.to_string()));
     Metric {
-        name: table
-            .benchmark
-            .clone()
-            .unwrap_or_else(|| table.title.clone()),
+        name: table.benchmark.clone().unwrap_or_else(|| table.title.clone()),
         labels: size.into_iter().collect::<BTreeMap<_, _>>(),
         value,
         unit: column.map_or("".into(), |column| column.unit.clone()),

@@ -16,15 +16,9 @@ const SHM: &str = "[n1:1] mca: bml: Using vader btl for send to [[1,1],1] on nod
 
 fn check(hosts: u32, text: &[&str], expected: &str) {
     let asked = Expectation {
-        layout: Some(Layout {
-            hosts,
-            ranks_per_host: 2 / hosts,
-        }),
+        layout: Some(Layout { hosts, ranks_per_host: 2 / hosts }),
         providers: vec!["efa".to_owned()],
-        bounds: Bounds {
-            max_mb_per_s: Some(1e4),
-            min_latency_us: None,
-        },
+        bounds: Bounds { max_mb_per_s: Some(1e4), min_latency_us: None },
         ..Expectation::default()
     };
     let parsed = parse(&Application::Osu, text.concat().as_bytes(), &asked).unwrap();
@@ -67,27 +61,14 @@ fn numbers_count_only_from_a_whole_plausible_log() {
 #[test]
 fn latency_below_the_bound_is_implausible_only_between_hosts() {
     let text = "# OSU MPI Latency Test v5.8\n# Size  Latency (us)\n1   0.30\n";
-    let bounds = Bounds {
-        max_mb_per_s: None,
-        min_latency_us: Some(1.0),
-    };
-    let asked = Expectation {
-        bounds,
-        ..Expectation::default()
-    };
+    let bounds = Bounds { max_mb_per_s: None, min_latency_us: Some(1.0) };
+    let asked = Expectation { bounds, ..Expectation::default() };
     for (ranks, plausible) in [(TWO, false), (ONE, true)] {
-        let parsed = parse(
-            &Application::Osu,
-            [ranks, text, END].concat().as_bytes(),
-            &asked,
-        )
-        .unwrap();
+        let parsed =
+            parse(&Application::Osu, [ranks, text, END].concat().as_bytes(), &asked).unwrap();
         let implausible = matches!(
             judge(&parsed, &asked),
-            Verdict::Invalid {
-                reason: InvalidReason::Implausible,
-                ..
-            }
+            Verdict::Invalid { reason: InvalidReason::Implausible, .. }
         );
         assert_eq!(implausible, !plausible);
     }
@@ -95,14 +76,8 @@ fn latency_below_the_bound_is_implausible_only_between_hosts() {
 
 #[test]
 fn ranks_are_counted_per_host() {
-    let parsed = parse(
-        &Application::Osu,
-        [TWO, TABLE].concat().as_bytes(),
-        &Expectation::default(),
-    )
-    .unwrap();
-    assert_eq!(
-        parsed.evidence.hosts(),
-        BTreeMap::from([("n1", 1), ("n2", 1)])
-    );
+    let parsed =
+        parse(&Application::Osu, [TWO, TABLE].concat().as_bytes(), &Expectation::default())
+            .unwrap();
+    assert_eq!(parsed.evidence.hosts(), BTreeMap::from([("n1", 1), ("n2", 1)]));
 }

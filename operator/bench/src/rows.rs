@@ -3,19 +3,31 @@
 //! Sizes double from row to row. That one rule tells a row from a number in a warning, finds rows that are missing, and
 //! shows where two outputs ran into each other. What contradicts it is never chosen between: it is reported as damaged.
 
-use super::columns::{Header, Kind};
+use crate::labels::{Header, Kind};
 use crate::line::Line;
 use crate::number::{Printed, printed};
 use crate::parsed::{Cell, Damage, Row, Table};
 
 /// A table on its way in.
 #[derive(Debug)]
-pub(super) struct Open {
+pub(crate) struct Open {
     pub table: Table,
     kinds: Vec<Kind>,
+    steps: Steps,
     forms: Vec<Form>,
     suspects: Vec<Damage>,
     fragments: Vec<u64>,
+}
+
+/// How sizes follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Steps {
+    /// Each is the double of the last; 1 follows 0.
+    Doubling,
+    /// The same, but any size may follow 0.
+    DoublingFromAny,
+    /// Each is larger than the last: sizes a user listed.
+    Increasing,
 }
 
 /// How a row's numbers are written.
@@ -29,7 +41,7 @@ struct Form {
 
 /// What a line is to the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(crate) enum Taken {
     /// Data, or what is left of it.
     Row,
     /// Nothing to do with the table.
@@ -38,31 +50,18 @@ pub(super) enum Taken {
 
 /// Two rows of one table write numbers in different ways.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct MixedCommas(pub u64);
+pub(crate) struct MixedCommas(pub u64);
 
 impl Open {
-    pub fn new(table: Table, header: Header) -> Self {
+    pub fn new(table: Table, header: Header, steps: Steps) -> Self {
         let (columns, kinds) = header.columns.into_iter().unzip();
-        let table = Table {
-            sized: header.sized,
-            columns,
-            ..table
-        };
-        Self {
-            table,
-            kinds,
-            forms: Vec::new(),
-            suspects: Vec::new(),
-            fragments: Vec::new(),
-        }
+        let table = Table { sized: header.sized, columns, ..table };
+        Self { table, kinds, steps, forms: Vec::new(), suspects: Vec::new(), fragments: Vec::new() }
     }
 
     /// The line of the last row, or of the title.
     pub fn last_line(&self) -> u64 {
-        self.table
-            .rows
-            .last()
-            .map_or(self.table.line, |row| row.line)
+        self.table.rows.last().map_or(self.table.line, |row| row.line)
     }
 
     /// Takes the next line.
@@ -75,19 +74,13 @@ impl Open {
             self.place(row, form);
         } else {
             // The last number may go on behind the cut.
-            self.table.damaged.push(Damage {
-                line: row.line,
-                size: row.size,
-            });
+            self.table.damaged.push(Damage { line: row.line, size: row.size });
         }
         Taken::Row
     }
 
     fn read(&self, tokens: &[&str], line: u64) -> Option<(Row, Form)> {
-        let size = self
-            .table
-            .sized
-            .then(|| tokens.first().and_then(|token| whole(token)));
+        let size = self.table.sized.then(|| tokens.first().and_then(|token| whole(token)));
         let size = match size {
             Some(None) => return None,
             Some(found) => found,
@@ -97,12 +90,7 @@ impl Open {
         if tokens.len() != self.kinds.len() {
             return None;
         }
-        let mut form = Form {
-            line,
-            size,
-            decimals: Vec::new(),
-            comma: None,
-        };
+        let mut form = Form { line, size, decimals: Vec::new(), comma: None };
         let mut cells = Vec::with_capacity(tokens.len());
         for (token, kind) in tokens.iter().zip(&self.kinds) {
             cells.push(cell(token, *kind, &mut form)?);
@@ -118,12 +106,11 @@ impl Open {
         let Some(last) = self.table.rows.last().and_then(|row| row.size) else {
             return self.push(row, form);
         };
-        match steps(last, size) {
+        match self.steps.missing(last, size) {
             Some(missing) => {
-                self.suspects.extend(missing.into_iter().map(|size| Damage {
-                    line: row.line,
-                    size: Some(size),
-                }));
+                self.suspects.extend(
+                    missing.into_iter().map(|size| Damage { line: row.line, size: Some(size) }),
+                );
                 self.push(row, form);
             }
             None => self.contradict(size, row.line),
@@ -134,18 +121,12 @@ impl Open {
     fn place_only(&mut self, row: Row, form: Form) {
         if let Some(first) = self.table.rows.pop() {
             self.forms.clear();
-            self.suspects.push(Damage {
-                line: first.line,
-                size: None,
-            });
+            self.suspects.push(Damage { line: first.line, size: None });
         }
         if self.suspects.is_empty() {
             self.push(row, form);
         } else {
-            self.suspects.push(Damage {
-                line: row.line,
-                size: None,
-            });
+            self.suspects.push(Damage { line: row.line, size: None });
         }
     }
 
@@ -157,20 +138,15 @@ impl Open {
     /// A size that was there before, or belongs to no doubling. One of the rows from there on is not of this table, and
     /// nothing says which: none of them is believed.
     fn contradict(&mut self, size: u64, line: u64) {
-        let (kept, doubtful) = std::mem::take(&mut self.table.rows)
-            .into_iter()
-            .partition(|row| row.size < Some(size));
+        let (kept, doubtful) =
+            std::mem::take(&mut self.table.rows).into_iter().partition(|row| row.size < Some(size));
         self.table.rows = kept;
         self.suspects.retain(|suspect| suspect.size < Some(size));
         let doubtful: Vec<Row> = doubtful;
-        self.table.damaged.extend(doubtful.iter().map(|row| Damage {
-            line: row.line,
-            size: row.size,
-        }));
-        self.table.damaged.push(Damage {
-            line,
-            size: Some(size),
-        });
+        self.table
+            .damaged
+            .extend(doubtful.iter().map(|row| Damage { line: row.line, size: row.size }));
+        self.table.damaged.push(Damage { line, size: Some(size) });
     }
 
     /// Looks for what is left of a row: a size in front of a gap, or numbers alone on a line.
@@ -182,25 +158,17 @@ impl Open {
             self.fragment(line);
             return Taken::Row;
         }
-        let first = tokens
-            .first()
-            .and_then(|token| Some((whole(token)?, token.len())));
+        let first = tokens.first().and_then(|token| Some((whole(token)?, token.len())));
         let Some((size, width)) = first.filter(|_| self.table.sized) else {
             return Taken::Noise;
         };
         let start = line.text.len() - line.text.trim_start().len();
-        let gap = line
-            .text
-            .get(start + width..)
-            .is_some_and(|rest| rest.starts_with("  "));
+        let gap = line.text.get(start + width..).is_some_and(|rest| rest.starts_with("  "));
         let last = self.table.rows.last().and_then(|row| row.size);
-        if !gap || last.is_some_and(|last| steps(last, size).is_none()) {
+        if !gap || last.is_some_and(|last| self.steps.missing(last, size).is_none()) {
             return Taken::Noise;
         }
-        self.suspects.push(Damage {
-            line: line.number,
-            size: Some(size),
-        });
+        self.suspects.push(Damage { line: line.number, size: Some(size) });
         Taken::Row
     }
 
@@ -210,10 +178,7 @@ impl Open {
         if line.ended {
             self.fragments.push(line.number);
         } else {
-            self.table.damaged.push(Damage {
-                line: line.number,
-                size: None,
-            });
+            self.table.damaged.push(Damage { line: line.number, size: None });
         }
     }
 
@@ -221,50 +186,28 @@ impl Open {
     pub fn finish(mut self) -> Result<Table, MixedCommas> {
         self.one_decimal_mark()?;
         self.fixed_decimals();
-        let contradicted: Vec<_> = self
-            .table
-            .damaged
-            .iter()
-            .map(|damage| damage.size)
-            .collect();
-        self.table
-            .rows
-            .retain(|row| row.size.is_none() || !contradicted.contains(&row.size));
+        let contradicted: Vec<_> = self.table.damaged.iter().map(|damage| damage.size).collect();
+        self.table.rows.retain(|row| row.size.is_none() || !contradicted.contains(&row.size));
         let there = |size: Option<u64>| {
             size.is_some() && self.table.rows.iter().any(|row| row.size == size)
         };
-        self.table.damaged.extend(
-            self.suspects
-                .into_iter()
-                .filter(|suspect| !there(suspect.size)),
-        );
+        self.table.damaged.extend(self.suspects.into_iter().filter(|suspect| !there(suspect.size)));
         if !self.table.damaged.is_empty() {
-            self.table.damaged.extend(
-                self.fragments
-                    .into_iter()
-                    .map(|line| Damage { line, size: None }),
-            );
+            self.table
+                .damaged
+                .extend(self.fragments.into_iter().map(|line| Damage { line, size: None }));
         }
-        self.table
-            .damaged
-            .sort_by_key(|damage| (damage.size, damage.line));
-        self.table
-            .damaged
-            .dedup_by(|next, first| next.size.is_some() && next.size == first.size);
+        self.table.damaged.sort_by_key(|damage| (damage.size, damage.line));
+        self.table.damaged.dedup_by(|next, first| next.size.is_some() && next.size == first.size);
         Ok(self.table)
     }
 
     fn one_decimal_mark(&self) -> Result<(), MixedCommas> {
-        let mut marks = self
-            .forms
-            .iter()
-            .filter_map(|form| Some((form.line, form.comma?)));
+        let mut marks = self.forms.iter().filter_map(|form| Some((form.line, form.comma?)));
         let Some((_, first)) = marks.next() else {
             return Ok(());
         };
-        marks
-            .find(|(_, comma)| *comma != first)
-            .map_or(Ok(()), |(line, _)| Err(MixedCommas(line)))
+        marks.find(|(_, comma)| *comma != first).map_or(Ok(()), |(line, _)| Err(MixedCommas(line)))
     }
 
     /// Whether the numbers are written with a decimal comma.
@@ -274,21 +217,13 @@ impl Open {
 
     /// Programs print a fixed number of decimals: a row with fewer was cut, and the rest of its number is elsewhere.
     fn fixed_decimals(&mut self) {
-        let most: Vec<_> = (0..self.kinds.len())
-            .map(|column| self.usual_decimals(column))
-            .collect();
+        let most: Vec<_> =
+            (0..self.kinds.len()).map(|column| self.usual_decimals(column)).collect();
         let odd = |form: &&Form| {
-            form.decimals
-                .iter()
-                .zip(&most)
-                .any(|(has, usual)| has.is_some() && has != usual)
+            form.decimals.iter().zip(&most).any(|(has, usual)| has.is_some() && has != usual)
         };
-        let cut: Vec<_> = self
-            .forms
-            .iter()
-            .filter(odd)
-            .map(|form| (form.line, form.size))
-            .collect();
+        let cut: Vec<_> =
+            self.forms.iter().filter(odd).map(|form| (form.line, form.size)).collect();
         for (line, size) in cut {
             self.table.rows.retain(|row| row.line != line);
             self.table.damaged.push(Damage { line, size });
@@ -296,35 +231,29 @@ impl Open {
     }
 
     fn usual_decimals(&self, column: usize) -> Option<usize> {
-        let seen: Vec<usize> = self
-            .forms
-            .iter()
-            .filter_map(|form| *form.decimals.get(column)?)
-            .collect();
+        let seen: Vec<usize> =
+            self.forms.iter().filter_map(|form| *form.decimals.get(column)?).collect();
         let frequency = |decimals: usize| seen.iter().filter(|other| **other == decimals).count();
-        seen.iter()
-            .copied()
-            .max_by_key(|decimals| (frequency(*decimals), *decimals))
+        seen.iter().copied().max_by_key(|decimals| (frequency(*decimals), *decimals))
     }
 }
 
-/// Sizes that are missing between two that follow each other; `None` if the second cannot follow the first.
-fn steps(last: u64, size: u64) -> Option<Vec<u64>> {
-    let mut missing = Vec::new();
-    let mut next = if last == 0 { 1 } else { last.checked_mul(2)? };
-    while next < size {
-        missing.push(next);
-        next = next.checked_mul(2)?;
+impl Steps {
+    /// Sizes that are missing between two that follow each other; `None` if the second cannot follow the first.
+    fn missing(self, last: u64, size: u64) -> Option<Vec<u64>> {
+        let free = self == Self::Increasing || (self == Self::DoublingFromAny && last == 0);
+        if free {
+            return (size > last).then(Vec::new);
+        }
+        let next = |size: u64| if size == 0 { Some(1) } else { size.checked_mul(2) };
+        let below = std::iter::successors(next(last), |size| next(*size));
+        let mut missing: Vec<_> = below.take_while(|next| *next <= size).collect();
+        (missing.pop() == Some(size)).then_some(missing)
     }
-    (next == size).then_some(missing)
 }
 
 fn whole(token: &str) -> Option<u64> {
-    token
-        .bytes()
-        .all(|b| b.is_ascii_digit())
-        .then(|| token.parse().ok())
-        .flatten()
+    token.bytes().all(|b| b.is_ascii_digit()).then(|| token.parse().ok()).flatten()
 }
 
 fn cell(token: &str, kind: Kind, form: &mut Form) -> Option<Cell> {
@@ -338,11 +267,7 @@ fn cell(token: &str, kind: Kind, form: &mut Form) -> Option<Cell> {
         }
         Kind::Number => match printed(token)? {
             Printed::NotNumeric => Cell::NotNumeric,
-            Printed::Number {
-                value,
-                decimals: digits,
-                comma,
-            } => {
+            Printed::Number { value, decimals: digits, comma } => {
                 decimals = Some(digits);
                 form.comma = form.comma.or(comma);
                 Cell::Number(value)
