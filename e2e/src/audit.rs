@@ -91,23 +91,14 @@ impl AuditLog {
     pub fn lines_about(&self, namespace: &str) -> Result<String> {
         let text = std::fs::read_to_string(&self.path).map_err(LabError::io("read", &self.path))?;
         let about = |line: &&str| line.contains(namespace);
-        Ok(text
-            .lines()
-            .filter(about)
-            .flat_map(|line| [line, "\n"])
-            .collect())
+        Ok(text.lines().filter(about).flat_map(|line| [line, "\n"]).collect())
     }
 }
 
 /// Lines that cannot be about `username` are skipped unparsed: the log of a test run is long.
 fn parse(text: &str, username: &str) -> Result<Vec<Write>> {
-    let complete = text
-        .rsplit_once('\n')
-        .map_or("", |(complete, _partial)| complete);
-    let lines = complete
-        .lines()
-        .enumerate()
-        .filter(|(_, line)| line.contains(username));
+    let complete = text.rsplit_once('\n').map_or("", |(complete, _partial)| complete);
+    let lines = complete.lines().enumerate().filter(|(_, line)| line.contains(username));
     lines
         .map(|(at, line)| {
             let what = format!("line {} of the audit log", at + 1);
@@ -127,12 +118,7 @@ mod tests {
         let writes = parse(LOG, "system:serviceaccount:team:operator").unwrap();
         let told: Vec<_> = writes
             .iter()
-            .map(|w| {
-                format!(
-                    "{} {}/{}",
-                    w.verb, w.object_ref.resource, w.object_ref.subresource
-                )
-            })
+            .map(|w| format!("{} {}/{}", w.verb, w.object_ref.resource, w.object_ref.subresource))
             .collect();
         assert_eq!(told, ["update leases/", "patch hpcclusters/status"]);
         assert_eq!(writes.iter().filter(|w| w.is_lease()).count(), 1);
@@ -141,11 +127,6 @@ mod tests {
     #[test]
     fn a_line_still_being_written_is_not_read() {
         let cut = &LOG[..LOG.len() - 40];
-        assert_eq!(
-            parse(cut, "system:serviceaccount:team:operator")
-                .unwrap()
-                .len(),
-            1
-        );
+        assert_eq!(parse(cut, "system:serviceaccount:team:operator").unwrap().len(), 1);
     }
 }

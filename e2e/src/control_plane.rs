@@ -47,11 +47,7 @@ impl ControlPlane {
         let mut tries = 0;
         loop {
             tries += 1;
-            let start = Start {
-                programs: &programs,
-                files: &files,
-                lifetime,
-            };
+            let start = Start { programs: &programs, files: &files, lifetime };
             match start.all().await {
                 Err(error) if tries < TRIES && start.lost_a_port() => drop(error),
                 started => return started,
@@ -115,9 +111,7 @@ struct Files {
 impl Files {
     fn new(dir: &Path) -> Result<Self> {
         std::fs::create_dir_all(dir).map_err(LabError::io("create", dir))?;
-        Ok(Self {
-            dir: dir.to_owned(),
-        })
+        Ok(Self { dir: dir.to_owned() })
     }
 
     fn at(&self, name: &str) -> PathBuf {
@@ -146,38 +140,22 @@ struct Start<'a> {
 
 impl Start<'_> {
     async fn all(&self) -> Result<ControlPlane> {
-        let ports = arguments::Ports {
-            etcd: free_port()?,
-            peer: free_port()?,
-            api: free_port()?,
-        };
+        let ports = arguments::Ports { etcd: free_port()?, peer: free_port()?, api: free_port()? };
         let etcd = self.spawn("etcd", arguments::etcd(self.files, &ports))?;
         let mut api = self.spawn("kube-apiserver", arguments::apiserver(self.files, &ports))?;
         let url = format!("https://127.0.0.1:{}", ports.api);
-        let endpoint = Endpoint {
-            url,
-            ca: self.files.ca(),
-        };
+        let endpoint = Endpoint { url, ca: self.files.ca() };
         let client = self.await_ready(&endpoint, &mut api).await?;
-        let controllers = self.spawn(
-            "kube-controller-manager",
-            arguments::controllers(self.files),
-        )?;
+        let controllers =
+            self.spawn("kube-controller-manager", arguments::controllers(self.files))?;
         await_controllers(&client).await?;
         let processes = vec![controllers, api, etcd];
-        Ok(ControlPlane {
-            files: self.files.clone(),
-            endpoint,
-            client,
-            processes,
-        })
+        Ok(ControlPlane { files: self.files.clone(), endpoint, client, processes })
     }
 
     fn spawn(&self, name: &str, args: Vec<String>) -> Result<Process> {
         let log = self.files.at(&format!("{name}.log"));
-        Spawn::new(self.programs.join(name), args, log)
-            .lifetime(self.lifetime)
-            .start()
+        Spawn::new(self.programs.join(name), args, log).lifetime(self.lifetime).start()
     }
 
     /// The apiserver makes its own certificates, so there is no client before it listens.
@@ -208,17 +186,12 @@ impl Start<'_> {
 
 async fn is_ready(client: &Client) -> Result<()> {
     let request = http_get("/readyz")?;
-    client
-        .request_text(request)
-        .await
-        .map(drop)
-        .map_err(LabError::kube("ask whether it is ready"))
+    client.request_text(request).await.map(drop).map_err(LabError::kube("ask whether it is ready"))
 }
 
-fn http_get(path: &str) -> Result<http::Request<Vec<u8>>> {
-    http::Request::get(path)
-        .body(Vec::new())
-        .map_err(LabError::malformed(path))
+/// A request for a path of the apiserver that is no resource.
+pub fn http_get(path: &str) -> Result<http::Request<Vec<u8>>> {
+    http::Request::get(path).body(Vec::new()).map_err(LabError::malformed(path))
 }
 
 /// The controllers work once the service-account controller has made an account.

@@ -88,27 +88,18 @@ impl LabError {
     /// An [`LabError::Kube`], for `map_err`.
     pub fn kube(what: impl Into<String>) -> impl FnOnce(kube::Error) -> Self {
         let what = what.into();
-        move |source| Self::Kube {
-            what,
-            source: Box::new(source),
-        }
+        move |source| Self::Kube { what, source: Box::new(source) }
     }
 
     /// An [`LabError::Malformed`], for `map_err`.
     pub fn malformed<E: Into<Cause>>(what: impl Into<String>) -> impl FnOnce(E) -> Self {
         let what = what.into();
-        move |source| Self::Malformed {
-            what,
-            source: source.into(),
-        }
+        move |source| Self::Malformed { what, source: source.into() }
     }
 
     /// An [`LabError::Missing`].
     pub fn missing(what: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self::Missing {
-            what: what.into(),
-            hint: hint.into(),
-        }
+        Self::Missing { what: what.into(), hint: hint.into() }
     }
 
     /// The whole chain on one line, the outermost first.

@@ -36,11 +36,7 @@ pub async fn eventually<T>(
             Err(_elapsed) => "no answer".clone_into(&mut last),
         }
     }
-    Err(LabError::Deadline {
-        what: what.to_owned(),
-        within: deadline,
-        last,
-    })
+    Err(LabError::Deadline { what: what.to_owned(), within: deadline, last })
 }
 
 /// Watches one object until `holds` says so; `None` is an object that does not exist.
@@ -56,10 +52,7 @@ where
     K::DynamicType: Default,
 {
     let seen = Arc::new(Mutex::new(String::from("nothing")));
-    let watched = Watched {
-        holds,
-        seen: Arc::clone(&seen),
-    };
+    let watched = Watched { holds, seen: Arc::clone(&seen) };
     match tokio::time::timeout(deadline, watch_until(api.clone(), name, watched)).await {
         Ok(Ok(object)) => Ok(object),
         Ok(Err(error)) => Err(LabError::malformed(format!("the watch of {name}"))(error)),
@@ -113,11 +106,6 @@ mod tests {
     async fn a_look_that_never_returns_does_not_outlive_the_deadline() {
         let look = async || -> Result<Option<()>> { std::future::pending().await };
         let error = eventually("an answer comes", Duration::from_millis(80), look).await;
-        assert!(
-            error
-                .unwrap_err()
-                .to_string()
-                .ends_with("last seen: no answer")
-        );
+        assert!(error.unwrap_err().to_string().ends_with("last seen: no answer"));
     }
 }

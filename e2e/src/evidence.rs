@@ -11,25 +11,15 @@ use crate::story::Story;
 /// Saves everything about a story and gives the folder. What cannot be had is named in its place.
 pub async fn save(story: &Story) -> Result<PathBuf> {
     let seed = story.lab().options().seed;
-    let dir = places::root()
-        .join(".lab/failed")
-        .join(format!("{}-{seed}", story.name()));
+    let dir = places::root().join(".lab/failed").join(format!("{}-{seed}", story.name()));
     drop(std::fs::remove_dir_all(&dir));
     std::fs::create_dir_all(&dir).map_err(LabError::io("create", &dir))?;
     write(&dir, "seed", Ok(format!("{seed}\n")))?;
-    let audit = story
-        .lab()
-        .control_plane()
-        .audit()
-        .lines_about(story.namespace());
+    let audit = story.lab().control_plane().audit().lines_about(story.namespace());
     write(&dir, "audit.jsonl", audit)?;
     save_objects(story, &dir).await?;
     save_account(story, &dir).await?;
-    copy_tree(
-        &story.lab().dir().join("pods"),
-        &dir.join("pods"),
-        story.namespace(),
-    )?;
+    copy_tree(&story.lab().dir().join("pods"), &dir.join("pods"), story.namespace())?;
     copy_tree(&story.lab().dir().join("awssim"), &dir.join("awssim"), "")?;
     Ok(dir)
 }
@@ -46,10 +36,7 @@ async fn save_account(story: &Story, dir: &Path) -> Result<()> {
     };
     let sim = sim.account(story.access_key());
     for path in ["ledger", "calls", "calls/log", "held", "warnings", "config"] {
-        let answer = sim
-            .get(path)
-            .await
-            .map(|value: Value| format!("{value:#}\n"));
+        let answer = sim.get(path).await.map(|value: Value| format!("{value:#}\n"));
         write(dir, &format!("sim-{}.json", path.replace('/', "-")), answer)?;
     }
     Ok(())

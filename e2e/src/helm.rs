@@ -1,17 +1,19 @@
 //! Our chart, installed with the real helm.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::Value;
-use std::time::Duration;
+use tempfile::NamedTempFile;
 use tokio::process::Command;
 
+use crate::control_plane::http_get;
 use crate::error::{LabError, Result};
-use crate::eventually::await_condition;
-use crate::kubeconfig::write_private;
+use crate::eventually::{await_condition, eventually};
 use crate::places;
 use crate::process::run;
 
@@ -39,11 +41,7 @@ impl Helm {
     pub async fn new(kubeconfig: &Path, dir: &Path) -> Result<Self> {
         let program = places::control_plane_programs().await?.join("helm");
         std::fs::create_dir_all(dir).map_err(LabError::io("create", dir))?;
-        Ok(Self {
-            program,
-            kubeconfig: kubeconfig.to_owned(),
-            dir: dir.to_owned(),
-        })
+        Ok(Self { program, kubeconfig: kubeconfig.to_owned(), dir: dir.to_owned() })
     }
 
     /// Installs a release, or brings it to these values.
@@ -53,7 +51,7 @@ impl Helm {
         command
             .arg(chart())
             .args(["--namespace", &release.namespace, "--values"])
-            .arg(values);
+            .arg(values.path());
         run(&mut command).await.map(drop)
     }
 
@@ -71,7 +69,7 @@ impl Helm {
         command
             .arg(chart())
             .args(["--namespace", &release.namespace, "--values"])
-            .arg(values);
+            .arg(values.path());
         if let Some(only) = only {
             command.args(["--show-only", only]);
         }
@@ -87,35 +85,29 @@ impl Helm {
     /// until they are served.
     pub async fn apply_crds(&self, client: &Client) -> Result<()> {
         let values = serde_json::json!({"installationId": "lab", "crds": {"enabled": true}});
-        let release = Release {
-            name: "crds".into(),
-            namespace: "default".into(),
-            values,
-        };
+        let release = Release { name: "crds".into(), namespace: "default".into(), values };
         let text = self.template(&release, Some("templates/crds.yaml")).await?;
-        let crds: Vec<CustomResourceDefinition> = serde_saphyr::from_multiple(&text).map_err(
-            LabError::malformed("the chart's custom resource definitions"),
-        )?;
+        let crds: Vec<CustomResourceDefinition> = serde_saphyr::from_multiple(&text)
+            .map_err(LabError::malformed("the chart's custom resource definitions"))?;
         let api: Api<CustomResourceDefinition> = Api::all(client.clone());
         for crd in &crds {
             let name = crd.name_any();
-            let applied = api
-                .patch(&name, &PatchParams::apply("lab"), &Patch::Apply(crd))
-                .await;
+            let applied = api.patch(&name, &PatchParams::apply("lab"), &Patch::Apply(crd)).await;
             applied.map_err(LabError::kube(format!("apply {name}")))?;
         }
         for crd in &crds {
             await_established(&api, &crd.name_any()).await?;
         }
-        Ok(())
+        await_published(client).await
     }
 
-    fn write_values(&self, release: &Release) -> Result<PathBuf> {
-        let path = self
-            .dir
-            .join(format!("{}.{}.json", release.namespace, release.name));
-        write_private(&path, &release.values.to_string())?;
-        Ok(path)
+    /// A file of its own per call: the same release may be rendered twice at once.
+    fn write_values(&self, release: &Release) -> Result<NamedTempFile> {
+        let failed =
+            |source| LabError::Io { what: "write values in", path: self.dir.clone(), source };
+        let mut file = NamedTempFile::new_in(&self.dir).map_err(failed)?;
+        file.write_all(release.values.to_string().as_bytes()).map_err(failed)?;
+        Ok(file)
     }
 
     fn command(&self, args: &[&str]) -> Command {
@@ -142,11 +134,19 @@ async fn await_established(api: &Api<CustomResourceDefinition>, name: &str) -> R
     await_condition(api, name, "is served", deadline, |crd| {
         let status = crd.and_then(|crd| crd.status.as_ref());
         let conditions = status.and_then(|status| status.conditions.as_ref());
-        conditions
-            .into_iter()
-            .flatten()
-            .any(|c| c.type_ == "Established" && c.status == "True")
+        conditions.into_iter().flatten().any(|c| c.type_ == "Established" && c.status == "True")
     })
     .await
     .map(drop)
+}
+
+/// kubectl validates, explains and merges by the published schema, which follows a moment later.
+async fn await_published(client: &Client) -> Result<()> {
+    eventually("the kinds' schema is published", Duration::from_secs(30), async || {
+        let request = http_get("/openapi/v3")?;
+        let text =
+            client.request_text(request).await.map_err(LabError::kube("read /openapi/v3"))?;
+        Ok(text.contains("apis/hpcops.dev/v1alpha1").then_some(()))
+    })
+    .await
 }

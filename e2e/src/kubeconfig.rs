@@ -51,12 +51,8 @@ fn render(endpoint: &Endpoint, who: &Identity, namespace: &str) -> Value {
 /// Writes a file with mode 0600 by rename, so that a reader never sees half of it.
 pub fn write_private(path: &Path, text: &str) -> Result<()> {
     let new = path.with_extension("new");
-    let open = std::fs::File::options()
-        .create(true)
-        .truncate(true)
-        .write(true)
-        .mode(0o600)
-        .open(&new);
+    let open =
+        std::fs::File::options().create(true).truncate(true).write(true).mode(0o600).open(&new);
     let mut file = open.map_err(LabError::io("create", &new))?;
     std::io::Write::write_all(&mut file, text.as_bytes()).map_err(LabError::io("write", &new))?;
     std::fs::rename(&new, path).map_err(LabError::io("rename", path))

@@ -106,24 +106,14 @@ impl Operator {
         let (shown, state) = watch::channel(State::default());
         let supervisor = Supervisor::new(pod, restart, shown, commands.clone());
         let task = tokio::spawn(supervisor.run(requests));
-        let operator = Self {
-            plan,
-            pod_name,
-            log,
-            commands,
-            state,
-            task,
-        };
+        let operator = Self { plan, pod_name, log, commands, state, task };
         operator.start().await?;
         Ok(operator)
     }
 
     /// Whose writes to count in the audit log.
     pub fn username(&self) -> String {
-        format!(
-            "system:serviceaccount:{}:{}",
-            self.plan.namespace, self.plan.service_account
-        )
+        format!("system:serviceaccount:{}:{}", self.plan.namespace, self.plan.service_account)
     }
 
     /// Name of the pod.
@@ -167,9 +157,7 @@ impl Operator {
             return Ok(());
         };
         eventually("the operator is ready", deadline, async || {
-            let State {
-                process, last_exit, ..
-            } = self.state();
+            let State { process, last_exit, .. } = self.state();
             if let (None, Some(status)) = (process, last_exit) {
                 return Ok(Some(Err(self.failure(&status))));
             }
@@ -182,18 +170,13 @@ impl Operator {
     /// SIGTERM, SIGKILL after the grace period, then the pod is deleted.
     pub async fn stop(self) -> Result<()> {
         self.ask(Command::Stop).await?;
-        self.task
-            .await
-            .map_err(LabError::malformed("the end of the kubelet"))
+        self.task.await.map_err(LabError::malformed("the end of the kubelet"))
     }
 
     async fn ask(&self, command: fn(oneshot::Sender<Result<()>>) -> Command) -> Result<()> {
         let gone = || LabError::missing("the kubelet", "its pod was stopped");
         let (answer, answered) = oneshot::channel();
-        self.commands
-            .send(command(answer))
-            .await
-            .map_err(|_closed| gone())?;
+        self.commands.send(command(answer)).await.map_err(|_closed| gone())?;
         match tokio::time::timeout(ANSWER, answered).await {
             Ok(Ok(result)) => result,
             Ok(Err(_closed)) => Err(gone()),

@@ -45,15 +45,7 @@ impl Lab {
         helm.apply_crds(&control_plane.client()).await?;
         let kubectl = places::kubectl().await?.join("kubectl");
         let stories = AtomicU32::new(0);
-        Ok(Self {
-            dir,
-            control_plane,
-            sim: OnceCell::new(),
-            helm,
-            kubectl,
-            options,
-            stories,
-        })
+        Ok(Self { dir, control_plane, sim: OnceCell::new(), helm, kubectl, options, stories })
     }
 
     /// A story of its own namespace, account and release.
@@ -74,15 +66,9 @@ impl Lab {
 
     /// Simulated AWS, started when the first story asks for it.
     pub async fn awssim(&self) -> Result<&Awssim> {
-        let Options {
-            seed,
-            time_scale,
-            bodies,
-        } = self.options;
+        let Options { seed, time_scale, bodies } = self.options;
         let settings = Settings::new(self.dir().join("awssim"), seed, time_scale, bodies);
-        self.sim
-            .get_or_try_init(async || Awssim::start(&settings).await)
-            .await
+        self.sim.get_or_try_init(async || Awssim::start(&settings).await).await
     }
 
     /// Simulated AWS, if a story has asked for it.

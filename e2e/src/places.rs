@@ -15,11 +15,7 @@ pub fn root() -> &'static Path {
 
 /// `${XDG_CACHE_HOME:-~/.cache}/hpcops`.
 pub fn cache() -> Result<PathBuf> {
-    let set = |name| {
-        std::env::var_os(name)
-            .filter(|value| !value.is_empty())
-            .map(PathBuf::from)
-    };
+    let set = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let base = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
     let base = base.ok_or_else(|| LabError::missing("HOME", "set it, or XDG_CACHE_HOME"))?;
     Ok(base.join("hpcops"))
@@ -42,10 +38,7 @@ async fn printed_by(script: &str) -> Result<PathBuf> {
 
 /// Path of one of our own programs, built beforehand (`make build`).
 pub fn built(name: &str) -> Result<PathBuf> {
-    let found = built_dirs()
-        .into_iter()
-        .map(|dir| dir.join(name))
-        .find(|path| path.is_file());
+    let found = built_dirs().into_iter().map(|dir| dir.join(name)).find(|path| path.is_file());
     found.ok_or_else(|| LabError::missing(name, "build it first: make build"))
 }
 
@@ -53,13 +46,8 @@ pub fn built(name: &str) -> Result<PathBuf> {
 /// stories, which cargo keeps in the build directory).
 fn built_dirs() -> Vec<PathBuf> {
     let told = std::env::var_os("HPCOPS_BIN_DIR").map(PathBuf::from);
-    let beside = std::env::current_exe()
-        .ok()
-        .and_then(|exe| Some(exe.parent()?.to_owned()));
+    let beside = std::env::current_exe().ok().and_then(|exe| Some(exe.parent()?.to_owned()));
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     let target = target.unwrap_or_else(|| root().join("target"));
-    told.into_iter()
-        .chain(beside)
-        .chain([target.join("debug")])
-        .collect()
+    told.into_iter().chain(beside).chain([target.join("debug")]).collect()
 }

@@ -86,18 +86,10 @@ impl Spawn {
 
     fn start_with(self, stdout: Stdio) -> Result<Process> {
         let mut command = self.command();
-        command
-            .stdin(Stdio::null())
-            .stdout(stdout)
-            .stderr(self.open_log()?);
-        let child = command
-            .spawn()
-            .map_err(LabError::io("start", &self.program))?;
+        command.stdin(Stdio::null()).stdout(stdout).stderr(self.open_log()?);
+        let child = command.spawn().map_err(LabError::io("start", &self.program))?;
         let Some(pid) = child.id() else {
-            return Err(LabError::missing(
-                self.program.display().to_string(),
-                "it ended at once",
-            ));
+            return Err(LabError::missing(self.program.display().to_string(), "it ended at once"));
         };
         let identity = Identity::of(pid);
         Ok(Process {
@@ -113,9 +105,7 @@ impl Spawn {
         let mut command = match self.lifetime {
             Lifetime::WithParent(signal) => {
                 let mut wrapper = Command::new("setpriv");
-                wrapper
-                    .arg("--pdeathsig")
-                    .arg(signal.as_str().trim_start_matches("SIG"));
+                wrapper.arg("--pdeathsig").arg(signal.as_str().trim_start_matches("SIG"));
                 wrapper.arg("--").arg(&self.program);
                 wrapper
             }
@@ -174,10 +164,7 @@ impl Process {
 
     /// Waits until it ends.
     pub async fn wait(&mut self) -> Result<ExitStatus> {
-        self.child
-            .wait()
-            .await
-            .map_err(LabError::io("wait for", &self.program))
+        self.child.wait().await.map_err(LabError::io("wait for", &self.program))
     }
 
     /// An error that carries the last lines of its log.
@@ -222,10 +209,7 @@ pub struct Identity {
 impl Identity {
     /// The process that has this id now.
     pub fn of(pid: u32) -> Self {
-        Self {
-            pid,
-            began: began(pid).unwrap_or(0),
-        }
+        Self { pid, began: began(pid).unwrap_or(0) }
     }
 
     /// Whether this very process still runs.
@@ -245,10 +229,8 @@ impl Identity {
     pub async fn stop(self, grace: Duration) -> Result<()> {
         self.signal(Signal::SIGTERM);
         let ended = |deadline| async move {
-            eventually("the process ends", deadline, async || {
-                Ok((!self.is_alive()).then_some(()))
-            })
-            .await
+            eventually("the process ends", deadline, async || Ok((!self.is_alive()).then_some(())))
+                .await
         };
         if ended(grace).await.is_err() {
             self.signal(Signal::SIGKILL);
@@ -276,35 +258,23 @@ pub fn tail(path: &Path, lines: usize) -> String {
     };
     let text = String::from_utf8_lossy(&bytes);
     let all: Vec<&str> = text.lines().collect();
-    all.get(all.len().saturating_sub(lines)..)
-        .unwrap_or_default()
-        .join("\n")
+    all.get(all.len().saturating_sub(lines)..).unwrap_or_default().join("\n")
 }
 
 /// A port on loopback that was free a moment ago.
 pub fn free_port() -> Result<u16> {
     let bound = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    Ok(bound
-        .map_err(LabError::io("bind a port on", "127.0.0.1"))?
-        .port())
+    Ok(bound.map_err(LabError::io("bind a port on", "127.0.0.1"))?.port())
 }
 
 /// Runs a program to its end and gives its standard output.
 pub async fn run(command: &mut Command) -> Result<String> {
     let program = command.as_std().get_program().to_os_string();
-    let first = command
-        .as_std()
-        .get_args()
-        .take(3)
-        .map(|arg| arg.to_string_lossy().into_owned());
-    let name = std::iter::once(program.to_string_lossy().into_owned())
-        .chain(first)
-        .collect::<Vec<_>>();
+    let first = command.as_std().get_args().take(3).map(|arg| arg.to_string_lossy().into_owned());
+    let name =
+        std::iter::once(program.to_string_lossy().into_owned()).chain(first).collect::<Vec<_>>();
     command.stdin(Stdio::null()).kill_on_drop(true);
-    let output = command
-        .output()
-        .await
-        .map_err(LabError::io("start", program))?;
+    let output = command.output().await.map_err(LabError::io("start", program))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -320,9 +290,7 @@ mod tests {
     use super::*;
 
     fn sleeper(dir: &Path) -> Process {
-        Spawn::new("sleep", ["600"], dir.join("log"))
-            .start()
-            .unwrap()
+        Spawn::new("sleep", ["600"], dir.join("log")).start().unwrap()
     }
 
     #[tokio::test]
@@ -338,13 +306,7 @@ mod tests {
     async fn a_recycled_process_id_is_not_taken_for_the_process() {
         let me = Identity::of(std::process::id());
         assert!(me.is_alive());
-        assert!(
-            !Identity {
-                began: me.began + 1,
-                ..me
-            }
-            .is_alive()
-        );
+        assert!(!Identity { began: me.began + 1, ..me }.is_alive());
     }
 
     #[tokio::test]
@@ -352,10 +314,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let mut parent = Spawn::new(
             "sh",
-            [
-                "-c",
-                "setpriv --pdeathsig KILL -- sleep 601 & echo $!; wait",
-            ],
+            ["-c", "setpriv --pdeathsig KILL -- sleep 601 & echo $!; wait"],
             dir.path().join("log"),
         )
         .start()
@@ -367,14 +326,10 @@ mod tests {
         .unwrap();
         let child = Identity::of(pid);
         assert!(child.is_alive());
-        eventually(
-            "setpriv has taken over",
-            Duration::from_secs(5),
-            async || {
-                let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-                Ok((name.trim() == "sleep").then_some(()))
-            },
-        )
+        eventually("setpriv has taken over", Duration::from_secs(5), async || {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            Ok((name.trim() == "sleep").then_some(()))
+        })
         .await
         .unwrap();
         parent.kill().await.unwrap();

@@ -40,13 +40,7 @@ impl Settings {
     /// A simulator that dies with this process and ends its bodies first.
     pub fn new(dir: impl Into<PathBuf>, seed: u64, time_scale: f64, bodies: bool) -> Self {
         let lifetime = Lifetime::WithParent(Signal::SIGTERM);
-        Self {
-            seed,
-            time_scale,
-            bodies,
-            dir: dir.into(),
-            lifetime,
-        }
+        Self { seed, time_scale, bodies, dir: dir.into(), lifetime }
     }
 }
 

@@ -41,13 +41,7 @@ impl Story {
         let namespace = format!("story-{number}");
         let access_key = format!("AKIASTORY{number:07}");
         let port = free_port()?;
-        let story = Self {
-            lab,
-            name: name.to_owned(),
-            namespace,
-            access_key,
-            port,
-        };
+        let story = Self { lab, name: name.to_owned(), namespace, access_key, port };
         story.make_namespace().await?;
         story.make_credentials().await?;
         Ok(story)
@@ -106,11 +100,7 @@ impl Story {
             "extraEnv": [{"name": "RUST_LOG", "value": "info"}],
         });
         merge(&mut values, more);
-        Ok(Release {
-            name: self.namespace.clone(),
-            namespace: self.namespace.clone(),
-            values,
-        })
+        Ok(Release { name: self.namespace.clone(), namespace: self.namespace.clone(), values })
     }
 
     /// Installs the release, starts its operator and waits until it is ready.
@@ -125,26 +115,19 @@ impl Story {
 
     /// What an operator has written in Kubernetes so far, its lease excepted.
     pub fn writes_of(&self, operator: &Operator) -> Result<Vec<Write>> {
-        self.lab
-            .control_plane()
-            .audit()
-            .writes_by(&operator.username())
+        self.lab.control_plane().audit().writes_by(&operator.username())
     }
 
     /// Applies manifests, whatever namespace they name, in this story's.
     pub async fn apply(&self, manifests: &str) -> Result<String> {
-        self.kubectl(&["apply", "-f", "-"], &self.moved_here(manifests)?)
-            .await
+        self.kubectl(&["apply", "-f", "-"], &self.moved_here(manifests)?).await
     }
 
     /// Runs kubectl in this story's namespace.
     pub async fn kubectl(&self, args: &[&str], stdin: &str) -> Result<String> {
         let kubeconfig = self.lab.control_plane().kubeconfig();
         let mut command = Command::new(self.lab.kubectl());
-        command
-            .args(["--namespace", &self.namespace])
-            .args(args)
-            .env("KUBECONFIG", kubeconfig);
+        command.args(["--namespace", &self.namespace]).args(args).env("KUBECONFIG", kubeconfig);
         feed(command, args, stdin).await
     }
 
@@ -163,49 +146,28 @@ impl Story {
 
     async fn make_namespace(&self) -> Result<()> {
         // The standard that the chart promises to fit is enforced by real admission.
-        let restricted = (
-            "pod-security.kubernetes.io/enforce".into(),
-            "restricted".into(),
-        );
+        let restricted = ("pod-security.kubernetes.io/enforce".into(), "restricted".into());
         let metadata = ObjectMeta {
             name: Some(self.namespace.clone()),
             labels: Some([restricted].into()),
             ..ObjectMeta::default()
         };
-        let namespace = Namespace {
-            metadata,
-            ..Namespace::default()
-        };
+        let namespace = Namespace { metadata, ..Namespace::default() };
         let api: Api<Namespace> = Api::all(self.client());
         let made = api.create(&PostParams::default(), &namespace).await;
-        made.map(drop)
-            .map_err(LabError::kube("create the story's namespace"))
+        made.map(drop).map_err(LabError::kube("create the story's namespace"))
     }
 
     async fn make_credentials(&self) -> Result<()> {
         let data = [
-            (
-                "AWS_ACCESS_KEY_ID".to_owned(),
-                ByteString(self.access_key.clone().into_bytes()),
-            ),
-            (
-                "AWS_SECRET_ACCESS_KEY".to_owned(),
-                ByteString(b"not-a-secret".to_vec()),
-            ),
+            ("AWS_ACCESS_KEY_ID".to_owned(), ByteString(self.access_key.clone().into_bytes())),
+            ("AWS_SECRET_ACCESS_KEY".to_owned(), ByteString(b"not-a-secret".to_vec())),
         ];
-        let metadata = ObjectMeta {
-            name: Some("aws".into()),
-            ..ObjectMeta::default()
-        };
-        let secret = Secret {
-            metadata,
-            data: Some(data.into()),
-            ..Secret::default()
-        };
+        let metadata = ObjectMeta { name: Some("aws".into()), ..ObjectMeta::default() };
+        let secret = Secret { metadata, data: Some(data.into()), ..Secret::default() };
         let api: Api<Secret> = Api::namespaced(self.client(), &self.namespace);
         let made = api.create(&PostParams::default(), &secret).await;
-        made.map(drop)
-            .map_err(LabError::kube("create the story's credentials"))
+        made.map(drop).map_err(LabError::kube("create the story's credentials"))
     }
 
     fn moved_here(&self, manifests: &str) -> Result<String> {
@@ -216,7 +178,8 @@ impl Story {
                 metadata.insert("namespace".to_owned(), json!(self.namespace));
             }
         }
-        Ok(json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string())
+        // Documents, not a List: kubectl leaves the validation of a List's items to old rules.
+        Ok(objects.iter().map(|object| format!("---\n{object}\n")).collect())
     }
 }
 
@@ -234,21 +197,12 @@ fn merge(values: &mut Value, more: &Value) {
 }
 
 async fn feed(mut command: Command, args: &[&str], stdin: &str) -> Result<String> {
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut child = command.spawn().map_err(LabError::io("start", "kubectl"))?;
     if let Some(mut pipe) = child.stdin.take() {
-        pipe.write_all(stdin.as_bytes())
-            .await
-            .map_err(LabError::io("write to", "kubectl"))?;
+        pipe.write_all(stdin.as_bytes()).await.map_err(LabError::io("write to", "kubectl"))?;
     }
-    let output = child
-        .wait_with_output()
-        .await
-        .map_err(LabError::io("wait for", "kubectl"))?;
+    let output = child.wait_with_output().await.map_err(LabError::io("wait for", "kubectl"))?;
     if output.status.success() {
         return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
@@ -266,10 +220,7 @@ mod tests {
     #[test]
     fn a_storys_values_are_merged_over_the_usual_ones() {
         let mut values = json!({"aws": {"region": "a", "endpointUrl": "b"}, "list": [1, 2]});
-        merge(
-            &mut values,
-            &json!({"aws": {"region": "c"}, "list": [3], "dryRun": true}),
-        );
+        merge(&mut values, &json!({"aws": {"region": "c"}, "list": [3], "dryRun": true}));
         let expected =
             json!({"aws": {"region": "c", "endpointUrl": "b"}, "list": [3], "dryRun": true});
         assert_eq!(values, expected);

@@ -66,14 +66,8 @@ pub struct Probe {
 impl Plan {
     /// Reads a Deployment.
     pub fn read(deployment: &Deployment) -> Result<Self> {
-        let spec = deployment
-            .spec
-            .as_ref()
-            .ok_or_else(|| refuse("a Deployment without a spec"))?;
-        let strategy = spec
-            .strategy
-            .as_ref()
-            .and_then(|strategy| strategy.type_.as_deref());
+        let spec = deployment.spec.as_ref().ok_or_else(|| refuse("a Deployment without a spec"))?;
+        let strategy = spec.strategy.as_ref().and_then(|strategy| strategy.type_.as_deref());
         if spec.replicas != Some(1) || strategy != Some("Recreate") {
             return Err(refuse("anything but one replica with strategy Recreate"));
         }
@@ -83,10 +77,7 @@ impl Plan {
     }
 
     fn read_template(template: &PodTemplateSpec, namespace: String, name: String) -> Result<Self> {
-        let pod = template
-            .spec
-            .as_ref()
-            .ok_or_else(|| refuse("a pod without a spec"))?;
+        let pod = template.spec.as_ref().ok_or_else(|| refuse("a pod without a spec"))?;
         let [container] = pod.containers.as_slice() else {
             return Err(refuse("more than one container"));
         };
@@ -96,17 +87,9 @@ impl Plan {
         Ok(Self {
             namespace,
             name,
-            service_account: pod
-                .service_account_name
-                .clone()
-                .unwrap_or_else(|| "default".into()),
+            service_account: pod.service_account_name.clone().unwrap_or_else(|| "default".into()),
             args: container.args.clone().unwrap_or_default(),
-            env: container
-                .env
-                .iter()
-                .flatten()
-                .map(variable)
-                .collect::<Result<_>>()?,
+            env: container.env.iter().flatten().map(variable).collect::<Result<_>>()?,
             env_from: env_from(container)?,
             liveness: probe(container, container.liveness_probe.as_ref())?,
             readiness: probe(container, container.readiness_probe.as_ref())?,
@@ -121,22 +104,15 @@ fn refuse(what: &str) -> LabError {
 
 fn variable(env: &EnvVar) -> Result<(String, Source)> {
     let Some(from) = &env.value_from else {
-        return Ok((
-            env.name.clone(),
-            Source::Value(env.value.clone().unwrap_or_default()),
-        ));
+        return Ok((env.name.clone(), Source::Value(env.value.clone().unwrap_or_default())));
     };
-    let field = from
-        .field_ref
-        .as_ref()
-        .map(|field| field.field_path.as_str());
+    let field = from.field_ref.as_ref().map(|field| field.field_path.as_str());
     let source = match (field, &from.secret_key_ref) {
         (Some("metadata.name"), None) => Source::PodName,
         (Some("metadata.namespace"), None) => Source::PodNamespace,
-        (None, Some(secret)) => Source::Secret {
-            name: secret.name.clone(),
-            key: secret.key.clone(),
-        },
+        (None, Some(secret)) => {
+            Source::Secret { name: secret.name.clone(), key: secret.key.clone() }
+        }
         _ => return Err(refuse(&format!("the source of variable {}", env.name))),
     };
     Ok((env.name.clone(), source))
@@ -154,10 +130,7 @@ fn env_from(container: &Container) -> Result<Vec<String>> {
 
 fn probe(container: &Container, probe: Option<&KubeProbe>) -> Result<Option<Probe>> {
     let Some(probe) = probe else { return Ok(None) };
-    let get = probe
-        .http_get
-        .as_ref()
-        .ok_or_else(|| refuse("a probe that is not HTTP"))?;
+    let get = probe.http_get.as_ref().ok_or_else(|| refuse("a probe that is not HTTP"))?;
     let named = |name: &str| {
         let ports = container.ports.iter().flatten();
         ports
@@ -181,9 +154,7 @@ fn probe(container: &Container, probe: Option<&KubeProbe>) -> Result<Option<Prob
 
 /// A Kubernetes number, or the default the apiserver would have filled in.
 fn positive<N: TryInto<u64>>(number: Option<N>, default: u64) -> u64 {
-    number
-        .and_then(|number| number.try_into().ok())
-        .unwrap_or(default)
+    number.and_then(|number| number.try_into().ok()).unwrap_or(default)
 }
 
 #[cfg(test)]
@@ -204,10 +175,7 @@ mod tests {
         assert_eq!(plan.env[0], ("POD_NAME".to_owned(), Source::PodName));
         assert_eq!(plan.env_from, ["aws"]);
         let liveness = plan.liveness.unwrap();
-        assert_eq!(
-            (liveness.path.as_str(), liveness.port, liveness.failures),
-            ("/livez", 9000, 3)
-        );
+        assert_eq!((liveness.path.as_str(), liveness.port, liveness.failures), ("/livez", 9000, 3));
         assert_eq!(plan.grace_seconds, 30);
     }
 
@@ -218,10 +186,7 @@ mod tests {
             assert!(refused.contains(expected), "{refused}");
         };
         check(|d| d["spec"]["replicas"] = 2.into(), "one replica");
-        check(
-            |d| d["spec"]["strategy"]["type"] = "RollingUpdate".into(),
-            "Recreate",
-        );
+        check(|d| d["spec"]["strategy"]["type"] = "RollingUpdate".into(), "Recreate");
         check(
             |d| d["spec"]["template"]["spec"]["volumes"] = serde_json::json!([{"name": "v"}]),
             "volumes",

@@ -36,22 +36,11 @@ impl Pod {
         program: PathBuf,
     ) -> Result<Self> {
         let pods: Api<KubePod> = Api::namespaced(node.client.clone(), &plan.namespace);
-        let made = pods
-            .create(&PostParams::default(), &object(deployment, &plan))
-            .await;
+        let made = pods.create(&PostParams::default(), &object(deployment, &plan)).await;
         let object = made.map_err(LabError::kube(format!("create a pod of {}", plan.name)))?;
-        let dir = node
-            .dir
-            .join(format!("{}.{}", plan.namespace, object.name_any()));
+        let dir = node.dir.join(format!("{}.{}", plan.namespace, object.name_any()));
         std::fs::create_dir_all(&dir).map_err(LabError::io("create", &dir))?;
-        let mut pod = Self {
-            node,
-            plan,
-            program,
-            dir,
-            object,
-            env: Vec::new(),
-        };
+        let mut pod = Self { node, plan, program, dir, object, env: Vec::new() };
         pod.renew_token().await?;
         pod.write_kubeconfig()?;
         pod.env = pod.environment().await?;
@@ -92,9 +81,7 @@ impl Pod {
             Api::namespaced(self.node.client.clone(), &self.plan.namespace);
         let account = &self.plan.service_account;
         let request = token_request(&self.object);
-        let answer = accounts
-            .create_token_request(account, &PostParams::default(), &request)
-            .await;
+        let answer = accounts.create_token_request(account, &PostParams::default(), &request).await;
         let answer = answer.map_err(LabError::kube(format!("get a token of {account}")))?;
         let token = answer.status.map(|status| status.token).unwrap_or_default();
         write_private(&self.token_file(), &token)
@@ -124,10 +111,7 @@ impl Pod {
 
     /// Adds a line to the operator's log.
     pub fn note(&self, line: &str) {
-        let log = std::fs::File::options()
-            .create(true)
-            .append(true)
-            .open(self.log());
+        let log = std::fs::File::options().create(true).append(true).open(self.log());
         // A note that cannot be written has nowhere else to go.
         let _lost = log.and_then(|mut log| writeln!(log, "{line}"));
     }
@@ -142,12 +126,7 @@ impl Pod {
 
     fn write_kubeconfig(&self) -> Result<()> {
         let who = kubeconfig::Identity::TokenFile(self.token_file());
-        kubeconfig::write(
-            &self.kubeconfig_file(),
-            &self.node.endpoint,
-            &who,
-            &self.plan.namespace,
-        )
+        kubeconfig::write(&self.kubeconfig_file(), &self.node.endpoint, &who, &self.plan.namespace)
     }
 
     /// The container's environment, and the one variable that is the lab's.
@@ -181,10 +160,7 @@ impl Pod {
 
     async fn secret(&self, name: &str) -> Result<Secret> {
         let secrets: Api<Secret> = Api::namespaced(self.node.client.clone(), &self.plan.namespace);
-        secrets
-            .get(name)
-            .await
-            .map_err(LabError::kube(format!("read Secret {name}")))
+        secrets.get(name).await.map_err(LabError::kube(format!("read Secret {name}")))
     }
 }
 
@@ -197,19 +173,11 @@ fn display(path: &Path) -> String {
 }
 
 fn object(deployment: &Deployment, plan: &Plan) -> KubePod {
-    let template = deployment
-        .spec
-        .as_ref()
-        .map(|spec| spec.template.clone())
-        .unwrap_or_default();
+    let template = deployment.spec.as_ref().map(|spec| spec.template.clone()).unwrap_or_default();
     let mut metadata = template.metadata.unwrap_or_default();
     metadata.generate_name = Some(format!("{}-", plan.name));
     metadata.namespace = Some(plan.namespace.clone());
-    KubePod {
-        metadata,
-        spec: template.spec,
-        status: None,
-    }
+    KubePod { metadata, spec: template.spec, status: None }
 }
 
 fn token_request(pod: &KubePod) -> TokenRequest {
@@ -224,11 +192,7 @@ fn token_request(pod: &KubePod) -> TokenRequest {
         bound_object_ref,
         expiration_seconds: Some(3607),
     };
-    TokenRequest {
-        metadata: ObjectMeta::default(),
-        spec,
-        status: None,
-    }
+    TokenRequest { metadata: ObjectMeta::default(), spec, status: None }
 }
 
 fn deployment_status(ready: bool) -> Value {
@@ -240,17 +204,12 @@ fn deployment_status(ready: bool) -> Value {
     }})
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the lab plays kubelet: pods have no other writer"
-)]
+#[expect(clippy::disallowed_methods, reason = "the lab plays kubelet: pods have no other writer")]
 async fn patch_status<K>(api: &Api<K>, name: &str, status: &Value) -> Result<()>
 where
     K: Clone + std::fmt::Debug + serde::de::DeserializeOwned,
 {
     let params = PatchParams::default();
     let patched = api.patch_status(name, &params, &Patch::Merge(status)).await;
-    patched
-        .map(drop)
-        .map_err(LabError::kube(format!("write the status of {name}")))
+    patched.map(drop).map_err(LabError::kube(format!("write the status of {name}")))
 }

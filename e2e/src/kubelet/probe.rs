@@ -15,15 +15,8 @@ pub async fn ask(probe: &Probe) -> Result<()> {
     let failed =
         |source: reqwest::Error| LabError::malformed(format!("the probe of {url}"))(source);
     let client = reqwest::Client::builder().no_proxy();
-    let client = client
-        .timeout(Duration::from_secs(probe.timeout_seconds))
-        .build();
-    let answer = client
-        .map_err(failed)?
-        .get(&url)
-        .send()
-        .await
-        .map_err(failed)?;
+    let client = client.timeout(Duration::from_secs(probe.timeout_seconds)).build();
+    let answer = client.map_err(failed)?.get(&url).send().await.map_err(failed)?;
     answer.error_for_status().map(drop).map_err(failed)
 }
 

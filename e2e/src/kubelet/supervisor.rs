@@ -65,15 +65,7 @@ impl Supervisor {
         commands: mpsc::Sender<Command>,
     ) -> Self {
         let state = State::default();
-        Self {
-            pod,
-            restart,
-            process: None,
-            state,
-            shown,
-            probes: Vec::new(),
-            commands,
-        }
+        Self { pod, restart, process: None, state, shown, probes: Vec::new(), commands }
     }
 
     /// Serves until it is told to stop.
@@ -96,11 +88,7 @@ impl Supervisor {
     async fn obey(&mut self, command: Command) -> ControlFlow<()> {
         match command {
             Command::Start(answer) => {
-                let started = if self.process.is_some() {
-                    Ok(())
-                } else {
-                    self.start()
-                };
+                let started = if self.process.is_some() { Ok(()) } else { self.start() };
                 let _gone = answer.send(started);
             }
             Command::Kill(answer) => {
@@ -111,23 +99,14 @@ impl Supervisor {
                 self.stop(answer).await;
                 return ControlFlow::Break(());
             }
-            Command::Probed {
-                purpose: Purpose::Readiness,
-                healthy,
-            } => {
+            Command::Probed { purpose: Purpose::Readiness, healthy } => {
                 self.show_ready(healthy).await;
             }
-            Command::Probed {
-                purpose: Purpose::Liveness,
-                healthy: false,
-            } => {
+            Command::Probed { purpose: Purpose::Liveness, healthy: false } => {
                 let killed = self.kill().await;
                 self.report("kill what fails its liveness probe", killed);
             }
-            Command::Probed {
-                purpose: Purpose::Liveness,
-                healthy: true,
-            } => (),
+            Command::Probed { purpose: Purpose::Liveness, healthy: true } => (),
         }
         ControlFlow::Continue(())
     }
@@ -196,20 +175,11 @@ impl Supervisor {
 
     fn watch_probes(&mut self) {
         let plan = self.pod.plan();
-        let liveness = plan
-            .liveness
-            .clone()
-            .map(|probe| (probe, Purpose::Liveness));
-        let readiness = plan
-            .readiness
-            .clone()
-            .map(|probe| (probe, Purpose::Readiness));
-        let probes = liveness
-            .into_iter()
-            .chain(readiness)
-            .map(|(probe, purpose)| {
-                tokio::spawn(probe::watch(probe, purpose, self.commands.clone())).abort_handle()
-            });
+        let liveness = plan.liveness.clone().map(|probe| (probe, Purpose::Liveness));
+        let readiness = plan.readiness.clone().map(|probe| (probe, Purpose::Readiness));
+        let probes = liveness.into_iter().chain(readiness).map(|(probe, purpose)| {
+            tokio::spawn(probe::watch(probe, purpose, self.commands.clone())).abort_handle()
+        });
         self.probes = probes.collect();
     }
 
@@ -222,8 +192,7 @@ impl Supervisor {
     /// The supervisor outlives its errors; they are told in the operator's log.
     fn report(&self, what: &str, result: Result<()>) {
         if let Err(error) = result {
-            self.pod
-                .note(&format!("kubelet: cannot {what}: {}", error.chain()));
+            self.pod.note(&format!("kubelet: cannot {what}: {}", error.chain()));
         }
     }
 }

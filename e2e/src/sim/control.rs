@@ -135,25 +135,14 @@ impl Fault {
     /// Strikes the next call of an action.
     pub fn next(action: &str, kind: Strike) -> Self {
         let action = action.to_owned();
-        Self {
-            action,
-            role: None,
-            occurrence: None,
-            nth: 1,
-            count: 1,
-            kind,
-        }
+        Self { action, role: None, occurrence: None, nth: 1, count: 1, kind }
     }
 }
 
 impl Sim {
     pub(super) fn new(url: &str, access_key: &str) -> Self {
         let (url, access_key) = (url.trim_end_matches('/').to_owned(), access_key.to_owned());
-        Self {
-            url,
-            access_key,
-            http: reqwest::Client::new(),
-        }
+        Self { url, access_key, http: reqwest::Client::new() }
     }
 
     /// The access key that is this account.
@@ -185,10 +174,7 @@ impl Sim {
     /// Calls that were meant to change something, made by the operator or a person.
     pub async fn mutating_calls(&self) -> Result<Vec<Call>> {
         let all = self.call_log().await?;
-        Ok(all
-            .into_iter()
-            .filter(|call| call.mutating && call.caller == "account")
-            .collect())
+        Ok(all.into_iter().filter(|call| call.mutating && call.caller == "account").collect())
     }
 
     /// Arms a fault.
@@ -198,9 +184,7 @@ impl Sim {
 
     /// Disarms all faults.
     pub async fn clear_faults(&self) -> Result<()> {
-        self.send(reqwest::Method::DELETE, "faults", None)
-            .await
-            .map(drop)
+        self.send(reqwest::Method::DELETE, "faults", None).await.map(drop)
     }
 
     /// Waits until a call is parked, and gives what the simulator says of it.
@@ -256,15 +240,10 @@ impl Sim {
         body: Option<&Value>,
     ) -> Result<Value> {
         let what = format!("{method} /_sim/{path}");
-        let failed = |source: reqwest::Error| LabError::Sim {
-            what: what.clone(),
-            source: source.into(),
-        };
+        let failed =
+            |source: reqwest::Error| LabError::Sim { what: what.clone(), source: source.into() };
         let url = format!("{}/_sim/{path}?account={}", self.url, self.access_key);
-        let mut request = self
-            .http
-            .request(method, url)
-            .timeout(Duration::from_secs(20));
+        let mut request = self.http.request(method, url).timeout(Duration::from_secs(20));
         if let Some(body) = body {
             request = request.json(body);
         }
@@ -278,9 +257,6 @@ impl Sim {
         if text.is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_str(&text).map_err(|source| LabError::Sim {
-            what,
-            source: source.into(),
-        })
+        serde_json::from_str(&text).map_err(|source| LabError::Sim { what, source: source.into() })
     }
 }

@@ -28,11 +28,7 @@ async fn two_sets_of_values_render_as_reviewed(story: Arc<Story>) -> Outcome {
     ];
     for (name, values) in values {
         let values = serde_json::from_str(values)?;
-        let release = Release {
-            name: "hpc".into(),
-            namespace: "platform".into(),
-            values,
-        };
+        let release = Release { name: "hpc".into(), namespace: "platform".into(), values };
         let text = story.lab().helm().template(&release, None).await?;
         let mut settings = insta::Settings::clone_current();
         settings.set_snapshot_path("chart");
@@ -50,11 +46,7 @@ fn without_crds(text: &str) -> String {
 }
 
 async fn refused(story: &Story, values: serde_json::Value) -> Result<String, String> {
-    let release = Release {
-        name: "hpc".into(),
-        namespace: "platform".into(),
-        values,
-    };
+    let release = Release { name: "hpc".into(), namespace: "platform".into(), values };
     match story.lab().helm().template(&release, None).await {
         Ok(_) => Err("it was accepted".to_owned()),
         Err(error) => Ok(error.chain()),

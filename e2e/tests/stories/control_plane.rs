@@ -48,10 +48,7 @@ async fn a_deleted_owner_takes_its_objects_along(story: Arc<Story>) -> Outcome {
         config_map(json!({"metadata": {"name": "dependant", "ownerReferences": [reference]}}))?;
     maps.create(&PostParams::default(), &dependant).await?;
     maps.delete("owner", &DeleteParams::default()).await?;
-    await_condition(&maps, "dependant", "is collected", SOON, |map| {
-        map.is_none()
-    })
-    .await?;
+    await_condition(&maps, "dependant", "is collected", SOON, |map| map.is_none()).await?;
     Ok(())
 }
 
@@ -59,14 +56,9 @@ async fn a_deleted_namespace_goes(story: Arc<Story>) -> Outcome {
     let namespaces: Api<Namespace> = Api::all(story.client());
     let name = format!("{}-gone", story.namespace());
     let namespace: Namespace = serde_json::from_value(json!({"metadata": {"name": name}}))?;
-    namespaces
-        .create(&PostParams::default(), &namespace)
-        .await?;
+    namespaces.create(&PostParams::default(), &namespace).await?;
     let accounts: Api<ServiceAccount> = Api::namespaced(story.client(), &name);
-    await_condition(&accounts, "default", "is made", SOON, |account| {
-        account.is_some()
-    })
-    .await?;
+    await_condition(&accounts, "default", "is made", SOON, |account| account.is_some()).await?;
     namespaces.delete(&name, &DeleteParams::default()).await?;
     await_condition(&namespaces, &name, "is gone", SOON, |gone| gone.is_none()).await?;
     Ok(())
@@ -79,17 +71,10 @@ async fn writes_are_counted_by_who_made_them(story: Arc<Story>) -> Outcome {
     maps.create(&PostParams::default(), &map).await?;
     maps.get("written").await?;
     let mine = |writes: Vec<hpc_e2e::audit::Write>| {
-        let here = writes
-            .into_iter()
-            .filter(|w| w.object_ref.namespace == story.namespace());
-        here.filter(|w| w.object_ref.resource == "configmaps")
-            .map(|w| w.verb)
-            .collect::<Vec<_>>()
+        let here = writes.into_iter().filter(|w| w.object_ref.namespace == story.namespace());
+        here.filter(|w| w.object_ref.resource == "configmaps").map(|w| w.verb).collect::<Vec<_>>()
     };
     assert_eq!(mine(audit.writes_by("admin")?), ["create"]);
-    assert_eq!(
-        mine(audit.writes_by("system:serviceaccount:nobody:nobody")?),
-        [""; 0]
-    );
+    assert_eq!(mine(audit.writes_by("system:serviceaccount:nobody:nobody")?), [""; 0]);
     Ok(())
 }

@@ -3,7 +3,9 @@
 //!
 //! `make repeat STORY=name N=20` runs one story many times.
 
+mod admission;
 mod chart;
+mod columns;
 mod control_plane;
 mod resource_version;
 mod runner;
@@ -12,7 +14,9 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let stories = [
+        admission::STORIES,
         chart::STORIES,
+        columns::STORIES,
         control_plane::STORIES,
         resource_version::STORIES,
     ]

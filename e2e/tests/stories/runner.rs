@@ -1,5 +1,7 @@
 //! Runs stories side by side in one lab, and says how long each took.
 
+use std::cell::RefCell;
+use std::panic::PanicHookInfo;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::ExitCode;
@@ -76,20 +78,15 @@ struct Told {
 /// Tells the stories that the command line asks for.
 pub fn main(cases: &[Case]) -> ExitCode {
     let args = Args::parse();
-    let wanted: Vec<Case> = cases
-        .iter()
-        .copied()
-        .filter(|case| args.wants(case))
-        .collect();
+    let wanted: Vec<Case> = cases.iter().copied().filter(|case| args.wants(case)).collect();
     if args.list {
         for case in &wanted {
             say(&short(case.name));
         }
         return ExitCode::SUCCESS;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build();
+    std::panic::set_hook(Box::new(note_panic));
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let told = match runtime {
         // Stories share this thread, so they need not be `Send`; the lab's own tasks have others.
         Ok(runtime) => LocalSet::new().block_on(&runtime, tell_all(&args, &wanted)),
@@ -106,17 +103,11 @@ pub fn main(cases: &[Case]) -> ExitCode {
 
 impl Args {
     fn wants(&self, case: &Case) -> bool {
-        self.filter
-            .as_ref()
-            .is_none_or(|filter| short(case.name).contains(filter.as_str()))
+        self.filter.as_ref().is_none_or(|filter| short(case.name).contains(filter.as_str()))
     }
 
     fn options(&self) -> Options {
-        Options {
-            seed: self.seed,
-            time_scale: self.time_scale,
-            bodies: is_root(),
-        }
+        Options { seed: self.seed, time_scale: self.time_scale, bodies: is_root() }
     }
 }
 
@@ -127,11 +118,7 @@ fn is_root() -> bool {
 async fn tell_all(args: &Args, cases: &[Case]) -> hpc_e2e::Result<Vec<Told>> {
     let begun = Instant::now();
     let lab = Arc::new(Lab::start(args.options()).await?);
-    say(&format!(
-        "lab up in {:.1} s, seed {}",
-        begun.elapsed().as_secs_f64(),
-        args.seed
-    ));
+    say(&format!("lab up in {:.1} s, seed {}", begun.elapsed().as_secs_f64(), args.seed));
     let deadline = Duration::from_secs(args.deadline);
     let queue = (0..args.times).flat_map(|_| cases.iter().copied());
     let told = stream::iter(queue)
@@ -153,11 +140,7 @@ async fn tell(lab: Arc<Lab>, case: Case, deadline: Duration) -> Told {
         Ok(story) => tell_in(Arc::new(story), case, deadline).await,
         Err(error) => Some(error.chain()),
     };
-    Told {
-        name,
-        seconds: begun.elapsed().as_secs_f64(),
-        failure,
-    }
+    Told { name, seconds: begun.elapsed().as_secs_f64(), failure }
 }
 
 async fn tell_in(story: Arc<Story>, case: Case, deadline: Duration) -> Option<String> {
@@ -166,7 +149,7 @@ async fn tell_in(story: Arc<Story>, case: Case, deadline: Duration) -> Option<St
     let failure = match tokio::time::timeout(deadline, &mut task).await {
         Ok(Ok(Ok(()))) => None,
         Ok(Ok(Err(error))) => Some(chain(&*error)),
-        Ok(Err(panic)) => Some(panic_message(panic)),
+        Ok(Err(_panic)) => Some(PANICKED.take()),
         Err(_elapsed) => {
             task.abort();
             Some(format!("not over within {deadline:?}"))
@@ -183,10 +166,7 @@ async fn tell_in(story: Arc<Story>, case: Case, deadline: Duration) -> Option<St
 async fn with_evidence(story: &Story, failure: String) -> String {
     match story.save_evidence().await {
         Ok(dir) => format!("{failure}\n    evidence: {}", dir.display()),
-        Err(error) => format!(
-            "{failure}\n    evidence could not be saved: {}",
-            error.chain()
-        ),
+        Err(error) => format!("{failure}\n    evidence could not be saved: {}", error.chain()),
     }
 }
 
@@ -200,26 +180,19 @@ fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     line
 }
 
-fn panic_message(error: tokio::task::JoinError) -> String {
-    let Ok(payload) = error.try_into_panic() else {
-        return "aborted".to_owned();
-    };
-    let text = payload.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| payload.downcast_ref::<&str>().copied());
-    text.unwrap_or("panicked").to_owned()
+thread_local! {
+    /// Where and why the last story on this thread panicked.
+    static PANICKED: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// A failed assertion is an ordinary end of a story: its place and words, no backtrace.
+fn note_panic(info: &PanicHookInfo<'_>) {
+    PANICKED.set(info.to_string());
 }
 
 fn print_told(told: &Told) {
-    let mark = if told.failure.is_some() {
-        "FAILED"
-    } else {
-        "ok    "
-    };
-    say(&format!(
-        "{mark} {:6.1} s  {}",
-        told.seconds,
-        short(told.name)
-    ));
+    let mark = if told.failure.is_some() { "FAILED" } else { "ok    " };
+    say(&format!("{mark} {:6.1} s  {}", told.seconds, short(told.name)));
     if let Some(failure) = &told.failure {
         say(&format!("    {failure}"));
     }
@@ -236,32 +209,18 @@ fn summary(args: &Args, told: &[Told]) -> ExitCode {
     let failed = told.iter().filter(|told| told.failure.is_some()).count();
     let verdict = if failed == 0 { "ok" } else { "FAILED" };
     // The words of cargo's own test runner, so that one reader counts both.
-    say(&format!(
-        "test result: {verdict}. {} passed; {failed} failed",
-        told.len() - failed
-    ));
-    if failed == 0 && !told.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    say(&format!("test result: {verdict}. {} passed; {failed} failed", told.len() - failed));
+    if failed == 0 && !told.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn write_results(args: &Args, told: &[Told]) {
     let Some(path) = &args.results else { return };
     let line = |told: &Told| {
-        let mark = if told.failure.is_some() {
-            "FAILED"
-        } else {
-            "ok"
-        };
+        let mark = if told.failure.is_some() { "FAILED" } else { "ok" };
         format!("{:.1}\t{mark}\t{}\n", told.seconds, short(told.name))
     };
     let text: String = told.iter().map(line).collect();
-    let file = std::fs::File::options()
-        .create(true)
-        .append(true)
-        .open(path);
+    let file = std::fs::File::options().create(true).append(true).open(path);
     let written = file.and_then(|mut file| std::io::Write::write_all(&mut file, text.as_bytes()));
     if let Err(error) = written {
         say(&format!("cannot write {}: {error}", path.display()));
@@ -270,9 +229,7 @@ fn write_results(args: &Args, told: &[Told]) {
 
 /// A story's name without the name of this binary.
 fn short(name: &str) -> String {
-    name.split_once("::")
-        .map_or(name, |(_, rest)| rest)
-        .to_owned()
+    name.split_once("::").map_or(name, |(_, rest)| rest).to_owned()
 }
 
 #[expect(clippy::print_stdout, reason = "a test runner speaks to its terminal")]
