@@ -179,7 +179,9 @@ impl Reader {
 
     /// Begins a table under the last title; another data type prints columns again without a title.
     fn open(&mut self, header: Header) {
-        self.close();
+        if let State::Rows(open) = std::mem::replace(&mut self.state, State::Titled) {
+            self.close_rows(*open);
+        }
         let Some(table) = self.titled() else { return };
         let header = self.relabelled(header, table.line);
         self.state = State::Rows(Box::new(Open::new(table, header, Steps::Doubling)));
