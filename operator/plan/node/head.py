@@ -164,7 +164,7 @@ def look(told):
     return report(said, states)
 
 
-def loop():
+def loop(sleep=time.sleep):
     told, sent, seq, wait = {}, None, 0, PERIOD
     while True:
         try:
@@ -178,7 +178,7 @@ def loop():
             detail = error.read().decode(errors="replace") if hasattr(error, "read") else ""
             print("%s %s" % (error, node.words(detail)), flush=True)
             wait = min(2 * wait, 60)
-        time.sleep(wait)
+        sleep(wait)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,269 @@
+"""The head's loop: slurm.conf, names and addresses, the report to the operator."""
+import contextlib
+import datetime
+import http.server
+import importlib
+import io
+import json
+import os
+import sys
+import threading
+import unittest
+import urllib.request
+
+from . import render
+from .stage import INSTANCE, Head
+
+sys.path.insert(0, render.NODE)
+
+
+class Service(http.server.BaseHTTPRequestHandler):
+    """Metadata service and SSM in one: remembers what was put."""
+    puts, headers_seen, fails = [], [], 0
+
+    def answer(self, text, code=200):
+        self.send_response(code)
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def do_PUT(self):
+        self.answer("token")
+
+    def do_GET(self):
+        known = {"iam/security-credentials/": "role", "instance-id": "i-9", "local-ipv4": "10.0.0.12", "ami-launch-index": "1",
+                 "iam/security-credentials/role": json.dumps({"AccessKeyId": "ASIA1", "SecretAccessKey": "top-secret", "Token": "t"})}
+        found = known.get(self.path.replace("/latest/meta-data/", "")) if self.headers["X-aws-ec2-metadata-token"] else None
+        self.answer(found or "", 200 if found else 404)
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers["content-length"])).decode()
+        if Service.fails:
+            Service.fails -= 1
+            return self.answer('{"__type":"ThrottlingException"}', 400)
+        Service.puts.append(json.loads(body))
+        Service.headers_seen.append(dict(self.headers))
+        return self.answer('{"Version":1}')
+
+    def log_message(self, *_):
+        pass
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.stage = Head()
+        self.addCleanup(self.stage.close)
+        os.environ.update({key: value for key, value in self.stage.environment().items() if key.startswith("HPCOPS_")})
+        self.node = importlib.reload(importlib.import_module("node"))
+        self.head = importlib.reload(importlib.import_module("head"))
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Service)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        Service.puts, Service.headers_seen, Service.fails = [], [], 0
+        url = "http://127.0.0.1:%d/" % server.server_address[1]
+        self.node.IMDS = url + "latest/"
+        os.environ["AWS_ENDPOINT_URL"] = url
+        self.states()
+
+    def states(self, **states):
+        self.stage.write("slurm/sinfo.txt", "".join("%s %s\n" % (name.replace("_", "-"), state) for name, state in states.items()))
+
+    def says(self, name, ip, step="ready", code=0, message=""):
+        self.stage.write("state/nodes/%s.json" % name, json.dumps({
+            "name": name, "ip": ip, "instanceId": "i-" + name, "step": step, "exit": code, "message": message}))
+
+    def updates(self):
+        try:
+            return self.stage.read("slurm/scontrol.log").splitlines()
+        except FileNotFoundError:
+            return []
+
+
+class Configuration(Case):
+    def test_every_node_is_declared_with_its_cores(self):
+        text = self.head.slurm_conf("slurm")
+        self.assertIn("NodeName=compute-1,compute-2 CPUs=36 RealMemory=180000 State=UNKNOWN\n", text)
+        self.assertIn("PartitionName=compute Nodes=compute-1,compute-2 ", text)
+        self.assertIn("(10.0.0.10)\n", text)
+        self.assertIn("SlurmUser=slurm\n", text)
+        self.assertNotIn("@", text)
+
+    def test_a_queue_without_nodes_is_an_empty_partition(self):
+        self.stage.config["queues"] = [{"name": "empty", "nodes": [], "cpus": 1, "memoryMiB": 1}]
+        self.stage.write("config.json", json.dumps(self.stage.config))
+        text = self.head.slurm_conf("root")
+        self.assertNotIn("NodeName=", text)
+        self.assertIn('PartitionName=empty Nodes="" ', text)
+
+    def test_names_not_seen_yet_resolve_to_nowhere_on_the_head_only(self):
+        self.says("compute-1", "10.0.0.11")
+        self.head.slurm_conf("root")
+        self.assertIn("10.0.0.11 compute-1\n127.0.0.2 compute-2\n", self.stage.read("hosts"))
+        self.assertEqual(self.stage.read("state/hosts"), "10.0.0.11 compute-1\n")
+
+
+class Addresses(Case):
+    def test_slurm_is_told_each_address_once_after_the_names(self):
+        told = {}
+        self.states(compute_1="idle", compute_2="unk")
+        self.says("compute-1", "10.0.0.11")
+        for _ in range(3):
+            self.head.look(told)
+        self.assertEqual(self.updates(), ["update nodename=compute-1 nodeaddr=10.0.0.11"])
+        self.says("compute-1", "10.0.0.99")
+        self.head.look(told)
+        self.assertEqual(self.updates()[1:], ["update nodename=compute-1 nodeaddr=10.0.0.99"])
+        self.assertEqual(self.stage.read("state/hosts"), "10.0.0.99 compute-1\n")
+
+    def test_a_scheduler_that_does_not_answer_is_told_later(self):
+        told = {}
+        self.stage.write("slurm/down", "")
+        self.says("compute-1", "10.0.0.11")
+        self.head.look(told)
+        self.assertEqual(told, {})
+
+    def test_strangers_and_torn_files_are_not_believed(self):
+        self.says("intruder", "10.0.0.66")
+        self.says("compute-1", "10.0.0.11; rm -rf /")
+        self.stage.write("state/nodes/compute-2.json", '{"ip": "10.0')
+        self.assertEqual(self.head.registrations(), {})
+
+    def test_the_rest_of_etc_hosts_stays(self):
+        self.stage.write("hosts", "127.0.0.1 localhost\n10.9.9.9 licence")
+        for text in ("10.0.0.11 a\n", "10.0.0.12 b\n"):
+            self.node.set_hosts(text)
+        self.assertEqual(self.stage.read("hosts"),
+                         "127.0.0.1 localhost\n10.9.9.9 licence\n# hpcops begin\n10.0.0.12 b\n# hpcops end\n")
+
+
+class Report(Case):
+    def test_a_node_is_ready_when_it_and_slurm_say_so(self):
+        for state, step, code, ready in (
+                ("idle", "ready", 0, 1), ("mix", "ready", 0, 1), ("alloc", "ready", 0, 1), ("comp", "ready", 0, 1),
+                ("idle", "slurmd", 0, 0), ("idle*", "ready", 0, 0), ("down", "ready", 0, 0), ("drain", "ready", 0, 0),
+                ("unk", "ready", 0, 0), ("idle~", "ready", 0, 0)):
+            self.states(compute_1=state, compute_2="down")
+            self.says("compute-1", "10.0.0.11", step, code)
+            report = self.head.look({})
+            self.assertEqual(report["queues"], [{"name": "compute", "ready": ready}], (state, step))
+            self.assertEqual(report["nodes"], [{"name": "compute-1", "instanceId": "i-compute-1", "ready": bool(ready)}])
+
+    def test_the_heads_own_boot_is_its_state(self):
+        for now, expected in (
+                ({}, ("Booting", "", "")),
+                ({"step": "slurm", "exit": 0, "message": ""}, ("Booting", "slurm", "")),
+                ({"step": "ready", "exit": 0, "message": ""}, ("Ready", "ready", "")),
+                ({"step": "storage", "exit": 32, "message": "gave up"}, ("Failed", "storage", "gave up"))):
+            self.stage.write("now.json", json.dumps(now))
+            report = self.head.look({})
+            self.assertEqual((report["state"], report["step"], report["message"]), expected)
+            self.assertEqual(report["instanceId"], INSTANCE)
+
+    def test_a_failed_node_is_named_with_its_last_words(self):
+        self.says("compute-2", "10.0.0.12", "storage", 32, "mount.lustre: \u00e9 {{x}} " + "y" * 300)
+        worst, = self.head.look({})["worst"]
+        self.assertEqual((worst["name"], worst["step"], worst["exit"], len(worst["message"])), ("compute-2", "storage", 32, 200))
+        self.assertTrue(all(" " <= letter <= "~" for letter in worst["message"]))
+
+    def test_the_value_fits_a_standard_parameter_whatever_the_size(self):
+        names = ["%s-%d" % ("q" * 30, index) for index in range(128)]
+        self.stage.config["queues"] = [{"name": "q" * 30, "nodes": names, "cpus": 1, "memoryMiB": 1}]
+        self.stage.write("config.json", json.dumps(self.stage.config))
+        for name in names:
+            self.says(name, "10.0.0.1", "storage", 1, '"\\' * 100)
+        text = self.head.text_of(self.head.look({}), 7)
+        self.assertLessEqual(len(text), 4096)
+        found = json.loads(text)
+        self.assertEqual((found["seq"], len(found["worst"])), (7, 5))
+        self.assertTrue(1 <= len(found["nodes"]) <= 64)
+
+
+class Parameter(Case):
+    def run_loop(self, rounds):
+        """The loop, with a clock that ends it."""
+        waits = []
+
+        def sleep(seconds):
+            waits.append(seconds)
+            rounds[len(waits) - 1]()
+            if len(waits) == len(rounds):
+                raise KeyboardInterrupt
+
+        self.said = io.StringIO()
+        with contextlib.redirect_stdout(self.said), contextlib.suppress(KeyboardInterrupt):
+            self.head.loop(sleep)
+        return waits
+
+    def test_only_a_change_is_put_and_its_number_grows(self):
+        self.states(compute_1="idle")
+        nothing = lambda: None
+        self.run_loop([nothing, lambda: self.says("compute-1", "10.0.0.11"), nothing, nothing])
+        self.assertEqual([put["Name"] for put in Service.puts], ["/hpcops/uid-1/demand"] * 2)
+        self.assertTrue(all(put["Type"] == "String" and put["Overwrite"] for put in Service.puts))
+        first, second = (json.loads(put["Value"]) for put in Service.puts)
+        self.assertGreater(second["seq"], first["seq"])
+        self.assertEqual([len(first["nodes"]), len(second["nodes"])], [0, 1])
+
+    def test_a_throttled_put_backs_off_and_is_said_again(self):
+        Service.fails = 3
+        nothing = lambda: None
+        waits = self.run_loop([nothing] * 5)
+        self.assertEqual(waits, [4, 8, 16, 2, 2])
+        self.assertEqual(len(Service.puts), 1)
+        self.assertIn("ThrottlingException", self.said.getvalue())
+
+    def test_the_secret_is_in_no_header_and_no_log(self):
+        self.run_loop([lambda: None])
+        headers = Service.headers_seen[0]
+        self.assertNotIn("top-secret", json.dumps(headers) + self.said.getvalue())
+        self.assertIn("Credential=ASIA1/", headers["Authorization"])
+        self.assertEqual(headers["X-Amz-Security-Token"], "t")
+
+    def test_the_signature_is_the_one_aws_expects(self):
+        # Computed once with botocore for the same request, keys and time.
+        request = urllib.request.Request("https://ssm.us-east-1.amazonaws.com/", data=b'{"Name":"/x"}', headers={
+            "Content-type": "application/x-amz-json-1.1", "X-amz-target": "AmazonSSM.PutParameter"})
+        keys = {"AccessKeyId": "AKIDEXAMPLE", "SecretAccessKey": "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY", "Token": "tok"}
+        self.head.sign(request, keys, "us-east-1", datetime.datetime(2024, 1, 2, 3, 4, 5))
+        self.assertEqual(request.get_header("Authorization"), SIGNATURE)
+
+
+SIGNATURE = "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20240102/us-east-1/ssm/aws4_request, SignedHeaders=content-type;host;x-amz-date;x-amz-security-token;x-amz-target, Signature=a901c061e35174113d7e1422b2f1cb0676375d34f21d10807d06adaf8fb3254c"
+
+
+class Node(Case):
+    def be_compute(self):
+        self.stage.config.update(role="compute", nodeNames=["compute-1", "compute-2"])
+        self.stage.write("config.json", json.dumps(self.stage.config))
+        self.node.identify()
+
+    def test_a_compute_node_takes_its_name_by_launch_index(self):
+        self.be_compute()
+        self.assertEqual(self.node.identity(), {"instanceId": "i-9", "ip": "10.0.0.12", "name": "compute-2"})
+
+    def test_records_made_before_the_state_came_are_copied_to_it(self):
+        self.be_compute()
+        self.stage.write("log", "".join("line %d\n" % index for index in range(100)))
+        log = os.path.join(self.stage.top, "log")
+        os.rename(self.stage.state, self.stage.state + ".away")
+        self.node.record("doctor", "1700000000.5", "0", log)
+        os.rename(self.stage.state + ".away", self.stage.state)
+        self.node.record("storage", "1700000001.5", "32", log)
+        kept = {name: json.loads(self.stage.read("state/boot/compute-2/" + name)) for name in ("doctor.json", "storage.json")}
+        self.assertEqual((kept["doctor.json"]["exit"], kept["storage.json"]["exit"]), (0, 32))
+        self.assertEqual((len(kept["storage.json"]["lines"]), kept["storage.json"]["lines"][-1]), (20, "line 99"))
+        said = json.loads(self.stage.read("state/nodes/compute-2.json"))
+        self.assertEqual(said, {"name": "compute-2", "ip": "10.0.0.12", "instanceId": "i-9", "step": "storage", "exit": 32,
+                                "message": "line 95; line 96; line 97; line 98; line 99"})
+
+    def test_hosts_are_taken_when_they_name_this_node_as_it_is_now(self):
+        self.be_compute()
+        for text, taken in (("", False), ("10.0.0.7 compute-2\n", False), ("10.0.0.11 compute-1\n10.0.0.12 compute-2\n", True)):
+            self.stage.write("state/hosts", text)
+            self.assertEqual(self.node.take_hosts(), taken)
+        self.assertIn("10.0.0.11 compute-1\n10.0.0.12 compute-2\n", self.stage.read("hosts"))
+
+
+if __name__ == "__main__":
+    unittest.main()
