@@ -40,7 +40,12 @@ pub struct Context {
 
 impl Context {
     /// Puts together what a pass needs.
-    pub fn new(config: &Config, client: Client, cloud: Arc<dyn Cloud>, metrics: Arc<Metrics>) -> Self {
+    pub fn new(
+        config: &Config,
+        client: Client,
+        cloud: Arc<dyn Cloud>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
         let settings = config.settings();
         let poll = Duration::from_secs(config.waits.job_poll_seconds);
         let reporter = Reporter {
@@ -80,7 +85,10 @@ impl Context {
     }
 
     /// The one clock.
-    #[expect(clippy::disallowed_methods, reason = "this is the clock; everything else takes time as an argument")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "this is the clock; everything else takes time as an argument"
+    )]
     pub fn now(&self) -> Timestamp {
         Timestamp::now()
     }

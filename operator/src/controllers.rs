@@ -31,7 +31,8 @@ const AFTER_CONFLICT: Duration = Duration::from_millis(200);
 
 /// Runs both controllers for ever. With a list of namespaces, one watch in each.
 pub async fn run(ctx: Arc<Context>, namespaces: &[String]) {
-    let scopes = if namespaces.is_empty() { vec![None] } else { namespaces.iter().map(Some).collect() };
+    let scopes =
+        if namespaces.is_empty() { vec![None] } else { namespaces.iter().map(Some).collect() };
     join_all(scopes.into_iter().map(|namespace| {
         let clusters = control::<HpcCluster, _, _>(Arc::clone(&ctx), namespace, cluster::reconcile);
         let runs = control_runs(Arc::clone(&ctx), namespace);
@@ -57,7 +58,8 @@ where
     R: Fn(Arc<K>, Arc<Context>) -> F + Clone + Send + Sync + 'static,
     F: Future<Output = Result<Action, Error>> + Send + 'static,
 {
-    let controller = Controller::new(api::<DeserializeGuard<K>>(&ctx, namespace), watcher::Config::default());
+    let controller =
+        Controller::new(api::<DeserializeGuard<K>>(&ctx, namespace), watcher::Config::default());
     drive(controller, ctx, reconcile).await;
 }
 
@@ -79,8 +81,11 @@ async fn control_runs(ctx: Arc<Context>, namespace: Option<&String>) {
     drive(controller, ctx, run::reconcile).await;
 }
 
-async fn drive<K, F, R>(controller: Controller<DeserializeGuard<K>>, ctx: Arc<Context>, reconcile: R)
-where
+async fn drive<K, F, R>(
+    controller: Controller<DeserializeGuard<K>>,
+    ctx: Arc<Context>,
+    reconcile: R,
+) where
     K: Published + Send + Sync + 'static,
     K::Status: Send + Sync,
     R: Fn(Arc<K>, Arc<Context>) -> F + Clone + Send + Sync + 'static,
@@ -97,7 +102,11 @@ where
 
 /// One pass of one object. An object that cannot be read does not stall the others; one that is
 /// older than our own last write is looked at again when the cache has caught up.
-async fn pass<K, F, R>(guard: Arc<DeserializeGuard<K>>, ctx: Arc<Context>, reconcile: R) -> Result<Action, Error>
+async fn pass<K, F, R>(
+    guard: Arc<DeserializeGuard<K>>,
+    ctx: Arc<Context>,
+    reconcile: R,
+) -> Result<Action, Error>
 where
     K: Published,
     R: Fn(Arc<K>, Arc<Context>) -> F,
@@ -106,7 +115,11 @@ where
     let object = match &guard.0 {
         Ok(object) => Arc::new(object.clone()),
         Err(invalid) => {
-            tracing::error!(name = guard.name_any(), error = invalid.error, "object cannot be read");
+            tracing::error!(
+                name = guard.name_any(),
+                error = invalid.error,
+                "object cannot be read"
+            );
             return Ok(Action::await_change());
         }
     };
@@ -155,7 +168,8 @@ pub fn action(ctx: &Context, uid: &str, requeue: Requeue) -> Action {
         Requeue::After(wait) => Action::requeue(wait),
         Requeue::OnChange => {
             let hash = digest(&[uid]);
-            let percent = u32::from_str_radix(hash.get(..4).unwrap_or("0"), 16).unwrap_or_default() % 41;
+            let percent =
+                u32::from_str_radix(hash.get(..4).unwrap_or("0"), 16).unwrap_or_default() % 41;
             Action::requeue(ctx.sweep * (80 + percent) / 100)
         }
     }

@@ -16,7 +16,10 @@ use crate::run::kubernetes;
 /// Adds the finalizer.
 pub async fn add<K>(client: &Client, object: &K) -> Result<(), Failure>
 where
-    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + Debug
+        + DeserializeOwned,
 {
     let mut finalizers = object.finalizers().to_vec();
     finalizers.push(FINALIZER.to_owned());
@@ -26,7 +29,10 @@ where
 /// Removes the finalizer; an object that is gone already is fine.
 pub async fn remove<K>(client: &Client, object: &K) -> Result<(), Failure>
 where
-    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + Debug
+        + DeserializeOwned,
 {
     let others = object.finalizers().iter().filter(|name| *name != FINALIZER);
     replace(client, object, others.cloned().collect()).await
@@ -34,7 +40,10 @@ where
 
 async fn replace<K>(client: &Client, object: &K, finalizers: Vec<String>) -> Result<(), Failure>
 where
-    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()> + Clone + Debug + DeserializeOwned,
+    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
+        + Clone
+        + Debug
+        + DeserializeOwned,
 {
     let namespace = object.namespace().unwrap_or_default();
     let api: Api<K> = Api::namespaced(client.clone(), &namespace);

@@ -85,7 +85,8 @@ impl Heads {
         head: &Head,
         attempts: Vec<Place>,
     ) -> Result<BTreeMap<String, Poll>, Failure> {
-        let stale: Vec<_> = attempts.iter().filter(|(id, _)| !self.is_recent(id)).cloned().collect();
+        let stale: Vec<_> =
+            attempts.iter().filter(|(id, _)| !self.is_recent(id)).cloned().collect();
         if !stale.is_empty() {
             let polls = self.gather(head, stale).await?;
             let now = Instant::now();
@@ -102,7 +103,11 @@ impl Heads {
     }
 
     /// Puts the question to those that leave together in a moment; the first one sends them off.
-    async fn gather(self: &Arc<Self>, head: &Head, attempts: Vec<Place>) -> Result<Vec<Poll>, Failure> {
+    async fn gather(
+        self: &Arc<Self>,
+        head: &Head,
+        attempts: Vec<Place>,
+    ) -> Result<Vec<Poll>, Failure> {
         let (reply, answer) = oneshot::channel();
         let is_first = {
             let mut gathered = lock(&self.gathered);
@@ -145,7 +150,8 @@ impl Heads {
     async fn ask_some(&self, region: &str, chunk: Vec<(InstanceId, Vec<Asked>)>) {
         let heads = chunk.iter().map(|(instance, asked)| {
             let places = asked.iter().flat_map(|asked| &asked.attempts);
-            let places: Vec<_> = places.map(|(id, folder)| json!({"id": id, "folder": folder})).collect();
+            let places: Vec<_> =
+                places.map(|(id, folder)| json!({"id": id, "folder": folder})).collect();
             (instance.0.clone(), Value::from(places))
         });
         let question = json!({"op": "poll", "heads": heads.collect::<serde_json::Map<_, _>>()});
@@ -161,7 +167,11 @@ impl Heads {
     }
 
     /// Hands attempts to the scheduler; those it has already are told as existing.
-    pub async fn submit(&self, head: &Head, attempts: &[Submission]) -> Result<Vec<Submitted>, Failure> {
+    pub async fn submit(
+        &self,
+        head: &Head,
+        attempts: &[Submission],
+    ) -> Result<Vec<Submitted>, Failure> {
         let question = json!({"op": "submit", "attempts": attempts});
         Ok(self.ask::<SubmittedAll>(head, &question).await?.attempts)
     }
@@ -206,7 +216,11 @@ impl Heads {
         lock(&self.answered).retain(|id, _| !is_done(id));
     }
 
-    async fn ask<T: for<'a> Deserialize<'a>>(&self, head: &Head, question: &Value) -> Result<T, Failure> {
+    async fn ask<T: for<'a> Deserialize<'a>>(
+        &self,
+        head: &Head,
+        question: &Value,
+    ) -> Result<T, Failure> {
         let answers = self.command(&head.region, vec![head.instance.clone()], question).await?;
         read(answers.first())
     }
@@ -245,7 +259,8 @@ fn read<T: for<'a> Deserialize<'a>>(answer: Option<&RunAnswer>) -> Result<T, Fai
         return Err(unreadable("the head did not answer"));
     };
     if !answer.succeeded() {
-        let said = format!("{} (exit code {}): {}", answer.status, answer.exit_code, answer.stderr.trim());
+        let said =
+            format!("{} (exit code {}): {}", answer.status, answer.exit_code, answer.stderr.trim());
         return Err(unreadable(&said));
     }
     serde_json::from_str(answer.stdout.trim()).map_err(|error| unreadable(&error.to_string()))

@@ -18,8 +18,14 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 /// Serves until the process ends.
 pub async fn serve(bind: SocketAddr, metrics: Arc<Metrics>) -> std::io::Result<()> {
     let router = Router::new()
-        .route("/livez", get(|State(metrics): State<Arc<Metrics>>| async move { sign(metrics.is_alive()) }))
-        .route("/readyz", get(|State(metrics): State<Arc<Metrics>>| async move { sign(metrics.is_ready()) }))
+        .route(
+            "/livez",
+            get(|State(metrics): State<Arc<Metrics>>| async move { sign(metrics.is_alive()) }),
+        )
+        .route(
+            "/readyz",
+            get(|State(metrics): State<Arc<Metrics>>| async move { sign(metrics.is_ready()) }),
+        )
         .route("/metrics", get(text))
         .with_state(metrics);
     axum::serve(TcpListener::bind(bind).await?, router).await

@@ -12,7 +12,10 @@ const DURATION: u64 = 30;
 const GRACE: u64 = 10;
 
 /// Waits until this process holds the lease. The receiver tells when it is lost.
-pub async fn acquire(client: Client, config: &Config) -> Result<watch::Receiver<bool>, LeaseManagerError> {
+pub async fn acquire(
+    client: Client,
+    config: &Config,
+) -> Result<watch::Receiver<bool>, LeaseManagerError> {
     let manager = LeaseManagerBuilder::new(client, &config.lease_name)
         .with_namespace(&config.lease_namespace)
         .with_identity(&config.pod_name)

@@ -50,11 +50,12 @@ async fn serve(config: &Config) -> Result<&'static str, Box<dyn std::error::Erro
     let aws = Aws::from_env(Arc::new(move |heard| listener.hear(heard))).await;
     let held = lease::acquire(client.clone(), config).await?;
     metrics.lead();
+    let namespaces = config.namespaces();
     let ctx = Arc::new(Context::new(config, client, Arc::new(aws), metrics));
     tokio::select! {
         _ = end.recv() => Ok("asked to end"),
         () = lease::lost(held) => Err("the lease was lost".into()),
-        () = controllers::run(ctx, &config.namespaces()) => Err("the controllers ended".into()),
+        () = controllers::run(ctx, &namespaces) => Err("the controllers ended".into()),
         ended = http => Err(format!("the HTTP server ended: {ended:?}").into()),
     }
 }
@@ -62,7 +63,7 @@ async fn serve(config: &Config) -> Result<&'static str, Box<dyn std::error::Erro
 #[expect(clippy::print_stdout, reason = "this is the output of the subcommand")]
 fn print_crds() -> ExitCode {
     for definition in hpc_crds::all() {
-        println!("---\n{}", hpc_crds::schema::manifest(&definition));
+        println!("---\n{}", hpc_crds::manifest(&definition));
     }
     ExitCode::SUCCESS
 }

@@ -51,7 +51,11 @@ impl Published for BenchmarkRun {
 }
 
 /// Stores `status` when it differs from the object's, and tells of a turn of the root condition.
-pub async fn publish<K: Published>(ctx: &Context, object: &K, status: K::Status) -> Result<(), Error> {
+pub async fn publish<K: Published>(
+    ctx: &Context,
+    object: &K,
+    status: K::Status,
+) -> Result<(), Error> {
     if object.status() == Some(&status) {
         return Ok(());
     }
@@ -70,7 +74,9 @@ pub async fn publish<K: Published>(ctx: &Context, object: &K, status: K::Status)
             Ok(())
         }
         Err(error) if is_gone(&error) => Ok(()),
-        Err(error) if is_conflict(&error) => Err(Error::Conflict { kind: kind::<K>(), name: object.name_any() }),
+        Err(error) if is_conflict(&error) => {
+            Err(Error::Conflict { kind: kind::<K>(), name: object.name_any() })
+        }
         Err(source) => Err(Error::Publish { kind: kind::<K>(), name: object.name_any(), source }),
     }
 }

@@ -79,7 +79,11 @@ impl Metrics {
             self.durations.clone(),
         );
         registry.register("hpc_aws_requests", "AWS calls by answer", self.calls.clone());
-        registry.register("hpc_aws_throttled", "AWS calls refused for their pace", self.throttled.clone());
+        registry.register(
+            "hpc_aws_throttled",
+            "AWS calls refused for their pace",
+            self.throttled.clone(),
+        );
         let build = Family::<Vec<(String, String)>, Gauge>::default();
         let version = vec![("version".to_owned(), env!("CARGO_PKG_VERSION").to_owned())];
         build.get_or_create(&version).set(1);

@@ -10,7 +10,12 @@ use crate::context::Context;
 use crate::finalizer;
 
 /// Carries out every step of the plan; a failed one does not stop the others.
-pub async fn act(ctx: &Context, desired: &Desired, cluster: &HpcCluster, plan: &ClusterPlan) -> Vec<Outcome> {
+pub async fn act(
+    ctx: &Context,
+    desired: &Desired,
+    cluster: &HpcCluster,
+    plan: &ClusterPlan,
+) -> Vec<Outcome> {
     join_all(plan.steps.iter().map(async |step| {
         let result = carry_out(ctx, desired, cluster, step).await;
         if let Err(failure) = &result {

@@ -15,10 +15,8 @@ use crate::context::Context;
 pub async fn observe(ctx: &Context, desired: &Desired, cluster: &HpcCluster) -> Observed {
     let status = cluster.status.clone().unwrap_or_default();
     let query = query(ctx, desired, &status);
-    let object = Object {
-        finalizer: cluster.finalizers().iter().any(|name| name == FINALIZER),
-        status,
-    };
+    let object =
+        Object { finalizer: cluster.finalizers().iter().any(|name| name == FINALIZER), status };
     Observed { object, ..ctx.cloud.observe(&query).await }
 }
 
@@ -33,12 +31,16 @@ pub fn scope(ctx: &Context, desired: &Desired) -> Scope {
 
 fn query(ctx: &Context, desired: &Desired, status: &HpcClusterStatus) -> Query {
     let cluster = &desired.cluster;
-    let known: Vec<_> = status.storage.iter().filter(|told| !told.file_system_id.is_empty()).collect();
+    let known: Vec<_> =
+        status.storage.iter().filter(|told| !told.file_system_id.is_empty()).collect();
     let all_known = known.len() == cluster.storages.len();
     let absent = desired.goal == Goal::Absent;
     Query {
         scope: scope(ctx, desired),
-        subnets: std::iter::once(&cluster.head_subnet).chain(&cluster.compute_subnets).cloned().collect(),
+        subnets: std::iter::once(&cluster.head_subnet)
+            .chain(&cluster.compute_subnets)
+            .cloned()
+            .collect(),
         types: std::iter::once(&cluster.head_type)
             .chain(cluster.queues.iter().flat_map(|queue| &queue.types))
             .cloned()

@@ -13,7 +13,12 @@ use crate::context::Context;
 use crate::finalizer;
 
 /// Carries out every step of the plan; a failed one does not stop the others.
-pub async fn act(ctx: &Context, desired: &Desired, run: &BenchmarkRun, plan: &RunPlan) -> Vec<Outcome> {
+pub async fn act(
+    ctx: &Context,
+    desired: &Desired,
+    run: &BenchmarkRun,
+    plan: &RunPlan,
+) -> Vec<Outcome> {
     let mut outcomes = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
         let outcome = carry_out(ctx, desired, run, step).await;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use hpc_crds::{AttemptStatus, BenchmarkRun, ConditionStatus, ConditionType, HpcCluster, condition};
+use hpc_crds::{
+    AttemptStatus, BenchmarkRun, ConditionStatus, ConditionType, HpcCluster, condition,
+};
 use hpc_plan::cloud::{Failure, InstanceId, Kind};
 use hpc_plan::names::FINALIZER;
 use hpc_plan::run::{ClusterSeen, Desired, Head, Object, Observed, QueueSeen, folder};
@@ -28,7 +30,14 @@ pub async fn observe(ctx: &Context, desired: &Desired, run: &BenchmarkRun) -> Ob
         Ok(cluster) => observed.cluster = cluster,
         Err(failure) => observed.failures.push(failure),
     }
-    let open: Vec<_> = observed.object.status.attempts.iter().filter(|told| !told.state.is_final()).cloned().collect();
+    let open: Vec<_> = observed
+        .object
+        .status
+        .attempts
+        .iter()
+        .filter(|told| !told.state.is_final())
+        .cloned()
+        .collect();
     if !open.is_empty() {
         jobs(ctx, desired, &mut observed, &open).await;
         match results(ctx, desired).await {
@@ -56,7 +65,10 @@ fn seen(cluster: &HpcCluster) -> ClusterSeen {
         deleting: cluster.metadata.deletion_timestamp.is_some(),
         ready: ready.is_some_and(|ready| ready.status == ConditionStatus::True),
         message: ready.map(|ready| ready.message.clone()).unwrap_or_default(),
-        head: head.map(|head| Head { region: aws.region.clone(), instance: InstanceId(head.instance_id) }),
+        head: head.map(|head| Head {
+            region: aws.region.clone(),
+            instance: InstanceId(head.instance_id),
+        }),
         storage_path: aws.storage.first().map(|storage| storage.mount_path.clone()),
         queues: aws
             .queues
@@ -75,7 +87,9 @@ fn seen(cluster: &HpcCluster) -> ClusterSeen {
 /// What the head says of open attempts. A head that does not answer leaves them unknown: the run
 /// waits, nothing is concluded.
 async fn jobs(ctx: &Context, desired: &Desired, observed: &mut Observed, open: &[AttemptStatus]) {
-    let Some(cluster) = observed.cluster.as_ref().filter(|cluster| !cluster.deleting) else { return };
+    let Some(cluster) = observed.cluster.as_ref().filter(|cluster| !cluster.deleting) else {
+        return;
+    };
     let (Some(head), Some(mount)) = (&cluster.head, &cluster.storage_path) else { return };
     let stored_long = |told: &&AttemptStatus| {
         desired.goal == hpc_plan::run::Goal::Absent || told.state != hpc_crds::AttemptState::Pending
@@ -91,7 +105,9 @@ async fn jobs(ctx: &Context, desired: &Desired, observed: &mut Observed, open: &
     let ids: Vec<_> = places.iter().map(|(id, _)| id.clone()).collect();
     match ctx.heads.poll(head, places).await {
         Ok(polls) => observed.polls = polls,
-        Err(failure) => tracing::warn!(run = desired.owner.full_name(), %failure, failure.message, "poll"),
+        Err(failure) => {
+            tracing::warn!(run = desired.owner.full_name(), %failure, failure.message, "poll")
+        }
     }
     observed.outputs = ctx.heads.outputs(&ids);
 }
@@ -112,5 +128,11 @@ pub fn kubernetes(operation: &str, error: &kube::Error) -> Failure {
         _ => (Kind::Unknown, "Unreachable".to_owned()),
     };
     let message = error.to_string().chars().take(300).collect();
-    Failure { kind, service: "kubernetes".to_owned(), operation: operation.to_owned(), code, message }
+    Failure {
+        kind,
+        service: "kubernetes".to_owned(),
+        operation: operation.to_owned(),
+        code,
+        message,
+    }
 }

@@ -51,13 +51,17 @@ impl Attempt {
     /// How the attempt is started; `None` while the cluster is not known well enough.
     pub(super) fn launch(&self, view: &View<'_>) -> Option<Launch> {
         let cluster = view.observed.cluster.as_ref()?;
+        let stand_in = &view.desired.settings.simulated_fabric;
+        let is_simulated = !stand_in.is_empty();
         Some(Launch {
             mpi_prefix: node::mpi_prefix(&cluster.image_family, &view.desired.mpi)?,
             program_path: view.desired.program_path.clone(),
             benchmark: program(self.cell.benchmark),
             arguments: view.desired.arguments.clone(),
             hosts: u32::try_from(self.cell.nodes).ok()?,
-            fabric: fabric(view.queue()?.efa, &view.desired.settings.simulated_fabric),
+            fabric: if view.queue()?.efa { Fabric::Efa } else { Fabric::Tcp },
+            stand_in: is_simulated.then(|| stand_in.clone()),
+            shared_processors: is_simulated,
         })
     }
 
@@ -76,14 +80,6 @@ impl Attempt {
             script: RUN.to_owned(),
             environment: launch.environment().ok()?,
         })
-    }
-}
-
-fn fabric(efa: bool, stand_in: &str) -> Fabric {
-    match (efa, stand_in) {
-        (false, _) => Fabric::Tcp,
-        (true, "") => Fabric::Efa,
-        (true, provider) => Fabric::SimulatedEfa(provider.to_owned()),
     }
 }
 
