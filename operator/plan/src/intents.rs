@@ -24,8 +24,10 @@ const LONGEST_BACKOFF: Duration = Duration::from_secs(600);
 pub struct Payload {
     /// Step of the ladder (type x subnet) this attempt stands on.
     pub rung: usize,
-    /// How often in a row all has failed before this attempt.
+    /// How often in a row all has failed before this attempt: the back-off follows it.
     pub round: i32,
+    /// How many attempts in a row ended in a way that is bounded (boot, agent, a wrong request).
+    pub failures: i32,
     /// Instance type asked for.
     pub instance_type: String,
     /// Subnet asked for.
@@ -101,12 +103,32 @@ impl Cause {
         }
     }
 
+    /// Whether the refusal may have been one of a repeat, the first call having worked unheard: AWS
+    /// checks rights and references before it looks at the token.
+    pub const fn may_hide_success(self) -> bool {
+        match self {
+            Self::Quota | Self::Denied | Self::Invalid | Self::Dependency => true,
+            Self::Capacity
+            | Self::NotOffered
+            | Self::Spent
+            | Self::Partial
+            | Self::BootTimeout
+            | Self::BootFailed
+            | Self::Failed
+            | Self::Vanished
+            | Self::Superseded
+            | Self::Deleting => false,
+        }
+    }
+
+    /// The cause when an instance ended with this code of AWS: no capacity after all, or `other`.
+    pub fn of_end(code: &str, other: Self) -> Self {
+        if code.contains("InsufficientInstanceCapacity") { Self::Capacity } else { other }
+    }
+
     /// The cause stored in an intent, with the rest of its words.
     pub fn read(intent: &Intent) -> (Option<Self>, &str) {
-        let (word, rest) = intent
-            .reason
-            .split_once(": ")
-            .unwrap_or((&intent.reason, ""));
+        let (word, rest) = intent.reason.split_once(": ").unwrap_or((&intent.reason, ""));
         (word.parse().ok(), rest)
     }
 }
@@ -129,9 +151,7 @@ pub struct Proposal<'a> {
 impl Proposal<'_> {
     /// The intent to publish.
     pub fn open(self, now: Timestamp) -> Intent {
-        let token = self
-            .owner
-            .token(self.thing, &self.payload.zone, self.attempt);
+        let token = self.owner.token(self.thing, &self.payload.zone, self.attempt);
         Intent {
             version: VERSION,
             token: token.0,
@@ -147,34 +167,22 @@ impl Proposal<'_> {
     }
 }
 
-/// The intent in another state.
+/// The intent in another state; only one that was given up has a reason.
 pub fn turn(intent: &Intent, state: IntentState, now: Timestamp) -> Intent {
-    Intent {
-        state,
-        changed_at: Time::new(now),
-        ..intent.clone()
-    }
+    Intent { state, changed_at: Time::new(now), reason: String::new(), ..intent.clone() }
 }
 
 /// The intent, answered by AWS.
 pub fn acted(intent: &Intent, ids: Vec<String>, now: Timestamp) -> Intent {
-    Intent {
-        resource_ids: ids,
-        ..turn(intent, IntentState::Acted, now)
-    }
+    Intent { resource_ids: ids, ..turn(intent, IntentState::Acted, now) }
 }
 
 /// The intent, given up.
 pub fn abandon(intent: &Intent, cause: Cause, detail: impl fmt::Display, now: Timestamp) -> Intent {
     let mut reason = format!("{cause}: {detail}");
-    let end = (0..=reason.len().min(512))
-        .rev()
-        .find(|&at| reason.is_char_boundary(at));
+    let end = (0..=reason.len().min(512)).rev().find(|&at| reason.is_char_boundary(at));
     reason.truncate(end.unwrap_or_default());
-    Intent {
-        reason,
-        ..turn(intent, IntentState::Abandoned, now)
-    }
+    Intent { reason, ..turn(intent, IntentState::Abandoned, now) }
 }
 
 /// Hash of a request.
@@ -185,6 +193,18 @@ pub fn hash(body: &impl Serialize) -> String {
 /// The token of an intent.
 pub fn token(intent: &Intent) -> Token {
     Token(intent.token.clone())
+}
+
+/// Whether an attempt was refused in a way that leaves open that it had worked before; what it
+/// made is then taken, not given back.
+pub fn may_have_worked(intent: &Intent) -> bool {
+    let refused = intent.state == IntentState::Abandoned && intent.resource_ids.is_empty();
+    refused && Cause::read(intent).0.is_some_and(Cause::may_hide_success)
+}
+
+/// Whether this build wrote it and may act on it.
+pub const fn is_known(intent: &Intent) -> bool {
+    intent.version == VERSION
 }
 
 /// Time since the intent's state changed.
@@ -228,24 +248,14 @@ mod tests {
 
     #[test]
     fn a_cause_survives_its_way_through_the_status() {
-        let intent = Intent {
-            reason: "Capacity: ICE: none left".into(),
-            ..Intent::default()
-        };
-        assert_eq!(
-            Cause::read(&intent),
-            (Some(Cause::Capacity), "ICE: none left")
-        );
+        let intent = Intent { reason: "Capacity: ICE: none left".into(), ..Intent::default() };
+        assert_eq!(Cause::read(&intent), (Some(Cause::Capacity), "ICE: none left"));
     }
 
     #[test]
     fn a_long_reason_is_cut_at_a_character() {
-        let cut = abandon(
-            &Intent::default(),
-            Cause::Invalid,
-            "ü".repeat(600),
-            Timestamp::UNIX_EPOCH,
-        );
+        let cut =
+            abandon(&Intent::default(), Cause::Invalid, "ü".repeat(600), Timestamp::UNIX_EPOCH);
         assert!(cut.reason.len() <= 512 && cut.reason.ends_with('ü'));
     }
 }

@@ -51,20 +51,13 @@ pub fn violations(case: Case<'_>) -> Vec<String> {
 
 /// What a steady plan does besides nothing; empty when it does nothing at all.
 pub fn unrest(case: Case<'_>) -> Vec<String> {
-    let steps = case
-        .plan
-        .steps
-        .iter()
-        .map(|step| format!("steady, yet: {step}"));
+    let steps = case.plan.steps.iter().map(|step| format!("steady, yet: {step}"));
     let mut found: Vec<_> = steps.collect();
     if case.plan.status.status != case.observed.object.status {
         found.push("steady, yet the status differs".to_owned());
     }
     if case.plan.requeue != Requeue::OnChange {
-        found.push(format!(
-            "steady, yet it looks again after {}",
-            case.plan.requeue
-        ));
+        found.push(format!("steady, yet it looks again after {}", case.plan.requeue));
     }
     found
 }
@@ -113,12 +106,7 @@ impl<'a> Case<'a> {
     }
 
     fn intent(self, thing: &str) -> Option<&'a Intent> {
-        self.observed
-            .object
-            .status
-            .intents
-            .iter()
-            .find(|intent| intent.thing == thing)
+        self.observed.object.status.intents.iter().find(|intent| intent.thing == thing)
     }
 
     fn is_ours(self, tags: &Tags) -> bool {
@@ -129,13 +117,7 @@ impl<'a> Case<'a> {
 
     /// Whether anything may be done in AWS at all.
     fn is_stopped(self) -> bool {
-        let known = self
-            .observed
-            .object
-            .status
-            .aws
-            .as_ref()
-            .map(|aws| &aws.account_id);
+        let known = self.observed.object.status.aws.as_ref().map(|aws| &aws.account_id);
         let held = self.observed.account.as_ref().map(|account| &account.id);
         let wrong = held.is_none() || known.is_some_and(|known| Some(known) != held);
         wrong
@@ -164,19 +146,10 @@ fn tokens_are_derived(case: Case<'_>) -> Vec<String> {
     let ours = stored.filter(|intent| intent.version == intents::VERSION);
     let odd = ours.filter(|intent| {
         let zone = Payload::of(intent).zone;
-        case.desired
-            .owner
-            .token(&intent.thing, &zone, intent.attempt)
-            .0
-            != intent.token
+        case.desired.owner.token(&intent.thing, &zone, intent.attempt).0 != intent.token
     });
-    odd.map(|intent| {
-        format!(
-            "the token of {} is not derived from its names",
-            intent.thing
-        )
-    })
-    .collect()
+    odd.map(|intent| format!("the token of {} is not derived from its names", intent.thing))
+        .collect()
 }
 
 fn creates_are_tagged(case: Case<'_>) -> Vec<String> {
@@ -201,9 +174,7 @@ fn creates_are_tagged(case: Case<'_>) -> Vec<String> {
             || !tags.contains_key(ROLE)
             || (*counted && !tags.contains_key(ATTEMPT))
     });
-    untagged
-        .map(|(step, ..)| format!("untagged: {step}"))
-        .collect()
+    untagged.map(|(step, ..)| format!("untagged: {step}")).collect()
 }
 
 fn one_step_per_resource(case: Case<'_>) -> Vec<String> {
@@ -212,9 +183,7 @@ fn one_step_per_resource(case: Case<'_>) -> Vec<String> {
         *seen.entry(key).or_insert(0) += 1;
     }
     let twice = seen.into_iter().filter(|(_, count)| *count > 1);
-    twice
-        .map(|(key, count)| format!("{count} steps on {key}"))
-        .collect()
+    twice.map(|(key, count)| format!("{count} steps on {key}")).collect()
 }
 
 /// What a step touches; rules into and out of a group are separate.
@@ -230,9 +199,9 @@ fn touched(step: &Step) -> Vec<String> {
         | Step::CreateDocument { name, .. } => vec![name.clone()],
         Step::Authorize { group, rules } | Step::Revoke { group, rules } => sided(group, rules),
         Step::Create { thing, .. } => vec![thing.clone()],
-        Step::AttachVolume {
-            volume, instance, ..
-        } => vec![volume.to_string(), instance.to_string()],
+        Step::AttachVolume { volume, instance, .. } => {
+            vec![volume.to_string(), instance.to_string()]
+        }
         Step::TagRetained { resource, .. } | Step::Delete { resource, .. } => {
             vec![resource.to_string()]
         }
@@ -261,6 +230,12 @@ fn the_finalizer_goes_last(case: Case<'_>) -> Vec<String> {
     if !looked {
         broken.push("the finalizer goes without an earlier look".to_owned());
     }
+    let window = case.desired.settings.visibility_window;
+    let waited =
+        case.intent("deletion").is_some_and(|began| intents::age(began, case.now) >= window);
+    if !waited {
+        broken.push("the finalizer goes before all that was made would show".to_owned());
+    }
     broken
 }
 
@@ -269,10 +244,7 @@ fn left(observed: &Observed) -> Vec<String> {
     let stays = |tags: &Tags| tags.contains_key(RETAINED);
     let groups = observed.groups.iter().filter(|found| !stays(&found.tags));
     let volumes = observed.volumes.iter().filter(|found| !stays(&found.tags));
-    let files = observed
-        .file_systems
-        .iter()
-        .filter(|found| !stays(&found.tags));
+    let files = observed.file_systems.iter().filter(|found| !stays(&found.tags));
     let machines = observed
         .instances
         .iter()
@@ -283,17 +255,8 @@ fn left(observed: &Observed) -> Vec<String> {
         .chain(files.map(|found| found.id.to_string()))
         .chain(machines.map(|found| found.id.to_string()))
         .chain(observed.interfaces.iter().map(|found| found.id.to_string()))
-        .chain(
-            observed
-                .placement_groups
-                .iter()
-                .map(|found| found.name.clone()),
-        )
-        .chain(
-            observed
-                .parameter_exists
-                .then(|| "the parameter".to_owned()),
-        )
+        .chain(observed.placement_groups.iter().map(|found| found.name.clone()))
+        .chain(observed.parameter_exists.then(|| "the parameter".to_owned()))
         .collect()
 }
 
@@ -317,35 +280,24 @@ fn only_ours_is_touched(case: Case<'_>) -> Vec<String> {
         | Step::Create { .. } => true,
     };
     let foreign = case.plan.steps.iter().filter(|step| !known(step));
-    foreign
-        .map(|step| format!("not seen as ours: {step}"))
-        .collect()
+    foreign.map(|step| format!("not seen as ours: {step}")).collect()
 }
 
 fn owned(case: Case<'_>, resource: &Resource) -> bool {
     let observed = case.observed;
     let tags = match resource {
-        Resource::Group(id) => observed
-            .groups
-            .iter()
-            .find(|found| found.id == *id)
-            .map(|found| &found.tags),
-        Resource::Interface(id) => observed
-            .interfaces
-            .iter()
-            .find(|found| found.id == *id)
-            .map(|found| &found.tags),
-        Resource::Volume(id) => observed
-            .volumes
-            .iter()
-            .find(|found| found.id == *id)
-            .map(|found| &found.tags),
+        Resource::Group(id) => {
+            observed.groups.iter().find(|found| found.id == *id).map(|found| &found.tags)
+        }
+        Resource::Interface(id) => {
+            observed.interfaces.iter().find(|found| found.id == *id).map(|found| &found.tags)
+        }
+        Resource::Volume(id) => {
+            observed.volumes.iter().find(|found| found.id == *id).map(|found| &found.tags)
+        }
         Resource::FileSystem(id, _) => file_system(observed, id).map(|found| &found.tags),
         Resource::PlacementGroup(name) => {
-            return observed
-                .placement_groups
-                .iter()
-                .any(|found| found.name == *name);
+            return observed.placement_groups.iter().any(|found| found.name == *name);
         }
         Resource::Parameter(name) => return *name == case.desired.owner.parameter(),
     };
@@ -384,9 +336,7 @@ fn data_is_kept(case: Case<'_>) -> Vec<String> {
         | Step::TagRetained { .. }
         | Step::Terminate { .. } => None,
     });
-    deleted
-        .map(|id| format!("{id} may hold data and is deleted"))
-        .collect()
+    deleted.map(|id| format!("{id} may hold data and is deleted")).collect()
 }
 
 /// Asked for, or FAILED and, as the status says, never AVAILABLE.
@@ -402,10 +352,7 @@ fn may_go(case: Case<'_>, id: &FileSystemId) -> bool {
     let name = wanted.map_or("", |storage| storage.name.as_str());
     let mut told = case.observed.object.status.storage.iter();
     let reached = told.any(|told| told.name == name && told.reached_available);
-    let unfit = matches!(
-        found.lifecycle,
-        Lifecycle::Failed | Lifecycle::Misconfigured
-    );
+    let unfit = matches!(found.lifecycle, Lifecycle::Failed | Lifecycle::Misconfigured);
     let stored = case.intent(&format!("storage/{name}"));
     let unsettled = stored.is_some_and(|intent| intent.state != IntentState::Settled);
     asked || (unfit && !reached && unsettled)
@@ -418,35 +365,19 @@ fn no_partial_gang_is_kept(case: Case<'_>) -> Vec<String> {
     }
     let ended = case.terminated();
     let mut kept = vec![];
-    for intent in case
-        .observed
-        .object
-        .status
-        .intents
-        .iter()
-        .filter(|intent| is_gang(intent))
-    {
-        let gang: Vec<_> = case
-            .observed
-            .instances
-            .iter()
-            .filter(|node| is_of(node, intent))
-            .collect();
-        let live = gang
-            .iter()
-            .filter(|node| node.state.is_live() && !ended.contains(&node.id))
-            .count();
+    for intent in case.observed.object.status.intents.iter().filter(|intent| is_gang(intent)) {
+        let gang: Vec<_> =
+            case.observed.instances.iter().filter(|node| is_of(node, intent)).collect();
+        let live =
+            gang.iter().filter(|node| node.state.is_live() && !ended.contains(&node.id)).count();
         let partial =
             intent.state == IntentState::Acted && gang.iter().any(|node| !node.state.is_live());
         let mut after = case.plan.status.status.intents.iter();
         let given_up =
             after.any(|now| now.thing == intent.thing && now.state == IntentState::Abandoned);
-        let stays = live > 0 && !given_up;
-        if live > 0 && intent.state == IntentState::Abandoned || partial && stays {
-            kept.push(format!(
-                "{live} nodes of the partial gang of {} are kept",
-                intent.thing
-            ));
+        let was_given_up = intent.state == IntentState::Abandoned;
+        if live > 0 && ((was_given_up && given_up) || (partial && !given_up)) {
+            kept.push(format!("{live} nodes of the partial gang of {} are kept", intent.thing));
         }
     }
     kept
@@ -459,21 +390,14 @@ fn is_gang(intent: &Intent) -> bool {
 fn is_of(node: &Instance, intent: &Intent) -> bool {
     let role = intent.thing.replace("queue/", "queue-");
     node.tags.get(ROLE) == Some(&role)
-        && node
-            .tags
-            .get(ATTEMPT)
-            .is_some_and(|attempt| *attempt == intent.attempt.to_string())
+        && node.tags.get(ATTEMPT).is_some_and(|attempt| *attempt == intent.attempt.to_string())
 }
 
 fn stopped_means_stopped(case: Case<'_>) -> Vec<String> {
     if !case.is_stopped() {
         return vec![];
     }
-    let moves = case
-        .plan
-        .steps
-        .iter()
-        .filter(|step| **step != Step::AddFinalizer);
+    let moves = case.plan.steps.iter().filter(|step| **step != Step::AddFinalizer);
     moves.map(|step| format!("stopped, yet: {step}")).collect()
 }
 
@@ -481,12 +405,7 @@ fn limits_hold(case: Case<'_>) -> Vec<String> {
     let settings = &case.desired.settings;
     let count: i64 = case.launches().map(|body| i64::from(body.count)).sum();
     let price = |body: &LaunchBody| {
-        let each = case
-            .observed
-            .prices
-            .get(&body.instance_type)
-            .copied()
-            .unwrap_or(i64::MAX);
+        let each = case.observed.prices.get(&body.instance_type).copied().unwrap_or(i64::MAX);
         each.saturating_mul(i64::from(body.count))
     };
     let cost = case.launches().map(price).fold(0, i64::saturating_add);
@@ -494,27 +413,19 @@ fn limits_hold(case: Case<'_>) -> Vec<String> {
     if count > 0
         && case.observed.installation_instances.saturating_add(count) > settings.max_instances
     {
-        broken.push(format!(
-            "{count} launches pass --max-instances {}",
-            settings.max_instances
-        ));
+        broken.push(format!("{count} launches pass --max-instances {}", settings.max_instances));
     }
     let total = case.observed.installation_hourly_cost.saturating_add(cost);
     if count > 0 && total > settings.max_hourly_cost {
-        broken.push(format!(
-            "{count} launches pass --max-hourly-cost {}",
-            settings.max_hourly_cost
-        ));
+        broken
+            .push(format!("{count} launches pass --max-hourly-cost {}", settings.max_hourly_cost));
     }
     broken
 }
 
 fn user_data_fits(case: Case<'_>) -> Vec<String> {
-    let long = case
-        .launches()
-        .filter(|body| body.user_data.len() > USER_DATA_LIMIT);
-    long.map(|body| format!("{} bytes of user data", body.user_data.len()))
-        .collect()
+    let long = case.launches().filter(|body| body.user_data.len() > USER_DATA_LIMIT);
+    long.map(|body| format!("{} bytes of user data", body.user_data.len())).collect()
 }
 
 fn strange_intents_are_carried(case: Case<'_>) -> Vec<String> {
@@ -522,10 +433,7 @@ fn strange_intents_are_carried(case: Case<'_>) -> Vec<String> {
     let strange = strange.filter(|intent| intent.version != intents::VERSION);
     let lost = strange.filter(|intent| !case.plan.status.status.intents.contains(intent));
     lost.map(|intent| {
-        format!(
-            "the intent of {} of version {} is not carried",
-            intent.thing, intent.version
-        )
+        format!("the intent of {} of version {} is not carried", intent.thing, intent.version)
     })
     .collect()
 }

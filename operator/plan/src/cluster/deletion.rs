@@ -1,26 +1,36 @@
 //! Giving everything back, in the order AWS demands: jobs' machines, then what they hung on, then
 //! groups, and the finalizer only after two looks that found nothing.
 
-use hpc_crds::{DeletionPolicy, Intent, IntentState};
+use hpc_crds::{DeletionPolicy, IntentState};
 
 use crate::cloud::{GroupId, Peer, Rule, Tags};
-use crate::intents::{self, Cause, Payload, Proposal};
+use crate::intents::{self, Cause};
 use crate::names::{HEAD_INTERFACE, RETAINED, ROLE, storage_role};
 
-use super::gate::deleting;
+use super::desired::Storage;
+use super::gate::{LOST_STATUS, deleting, mark};
 use super::observed::{FileSystem, Group, InstanceState, Lifecycle, Volume, VolumeState};
-use super::part::{Part, View, attempt_of};
+use super::part::{Part, View};
 use super::step::{Resource, Step};
 use super::storage;
 use super::wait::Wait;
 
 /// Name of the second look among the intents.
 const FINALIZER: &str = "finalizer";
+/// Name, among the intents, of the note when the deletion began.
+const DELETION: &str = "deletion";
 
 /// What to do for an object that goes.
 pub(super) fn deletion(view: &View<'_>) -> Part {
-    let parts = [open_intents(view), instances(view)];
-    let first = merge(parts);
+    let mut part = stages(view);
+    if view.intent(DELETION).is_none() {
+        part.intents.push(mark(view, DELETION));
+    }
+    part
+}
+
+fn stages(view: &View<'_>) -> Part {
+    let first = merge([open_intents(view), instances(view)]);
     if !is_clean(&first) {
         return first.and_forget_look(view);
     }
@@ -34,19 +44,22 @@ pub(super) fn deletion(view: &View<'_>) -> Part {
     if !is_clean(&things) {
         return things.and_forget_look(view);
     }
-    let groups = groups(view);
-    if is_clean(&groups) {
-        last_looks(view)
-    } else {
-        groups.and_forget_look(view)
+    let groups = merge([groups(view), unseen(view)]);
+    if is_clean(&groups) { last_looks(view) } else { groups.and_forget_look(view) }
+}
+
+/// What was made just before the deletion began may not be shown yet, and what has a name instead
+/// of a token left no intent: nothing is believed gone until all of it would show.
+fn unseen(view: &View<'_>) -> Part {
+    let window = view.desired.settings.visibility_window;
+    match view.intent(DELETION) {
+        Some(began) if view.since(began) > window => clean(),
+        Some(_) | None => gone(&"what AWS does not show yet"),
     }
 }
 
 fn merge(parts: impl IntoIterator<Item = Part>) -> Part {
-    parts.into_iter().fold(
-        Part::new(deleting("Everything is being given back")),
-        Part::and,
-    )
+    parts.into_iter().fold(Part::new(deleting("Everything is being given back")), Part::and)
 }
 
 fn is_clean(part: &Part) -> bool {
@@ -67,77 +80,34 @@ impl Part {
     }
 }
 
-/// Nothing may be launched any more, and what may have been must have had time to be seen.
+/// Nothing may be launched any more. What was launched already shows in time.
 fn open_intents(view: &View<'_>) -> Part {
     let intents = view.observed.object.status.intents.iter();
-    merge(
-        intents
-            .filter(|intent| intent.thing != FINALIZER)
-            .map(|intent| match intent.state {
-                IntentState::Open => Part::storing(
-                    intents::abandon(
-                        intent,
-                        Cause::Deleting,
-                        "the object is being deleted",
-                        view.now,
-                    ),
-                    deleting("Open launches are being called off"),
-                ),
-                IntentState::Acted if !is_seen(view, intent) => look_up(view, intent),
-                IntentState::Abandoned if Cause::read(intent).0 == Some(Cause::Deleting) => {
-                    look_up(view, intent)
-                }
-                IntentState::Acted | IntentState::Settled | IntentState::Abandoned => clean(),
-            }),
-    )
+    let open = intents.filter(|intent| {
+        let note = [FINALIZER, DELETION, LOST_STATUS].contains(&intent.thing.as_str());
+        intents::is_known(intent) && intent.state == IntentState::Open && !note
+    });
+    merge(open.map(|intent| {
+        let detail = "the object is being deleted";
+        let called_off = intents::abandon(intent, Cause::Deleting, detail, view.now);
+        Part::storing(called_off, deleting("Open launches are being called off"))
+    }))
 }
 
 fn clean() -> Part {
     Part::new(deleting(""))
 }
 
-fn look_up(view: &View<'_>, intent: &Intent) -> Part {
-    if view.since(intent) > view.desired.settings.visibility_window {
-        return clean();
-    }
-    let wait = Wait::LookUp {
-        thing: intent.thing.clone(),
-    };
-    Part {
-        waits: vec![wait],
-        ..clean()
-    }
-}
-
-/// Whether any resource an intent made is in the observation.
-fn is_seen(view: &View<'_>, intent: &Intent) -> bool {
-    let observed = view.observed;
-    let ids = observed.instances.iter().map(|found| found.id.as_str());
-    let ids = ids.chain(observed.volumes.iter().map(|found| found.id.as_str()));
-    let ids = ids.chain(observed.interfaces.iter().map(|found| found.id.as_str()));
-    let mut ids = ids.chain(observed.file_systems.iter().map(|found| found.id.as_str()));
-    ids.any(|id| intent.resource_ids.iter().any(|made| made == id))
-}
-
 fn instances(view: &View<'_>) -> Part {
-    let live = view
-        .observed
-        .instances
-        .iter()
-        .filter(|found| found.state.is_live());
+    let live = view.observed.instances.iter().filter(|found| found.state.is_live());
     let live: Vec<_> = live.map(|found| found.id.clone()).collect();
     let going = view.observed.instances.iter();
-    let going = going
-        .filter(|found| found.state == InstanceState::ShuttingDown)
-        .count();
+    let going = going.filter(|found| found.state == InstanceState::ShuttingDown).count();
     let mut part = clean();
     if !live.is_empty() {
         let because = "the cluster is being deleted".to_owned();
         part.waits.push(Wait::Terminating { count: live.len() });
-        part.steps.push(Step::Terminate {
-            instances: live,
-            because,
-        });
+        part.steps.push(Step::Terminate { instances: live, because });
     } else if going > 0 {
         part.waits.push(Wait::Terminating { count: going });
     }
@@ -145,39 +115,26 @@ fn instances(view: &View<'_>) -> Part {
 }
 
 fn file_systems(view: &View<'_>) -> Part {
-    merge(
-        view.observed
-            .file_systems
-            .iter()
-            .map(|found| match found.lifecycle {
-                Lifecycle::Deleting => gone(&found.id),
-                _ if keeps(view, found) => retain(
-                    &found.tags,
-                    Resource::FileSystem(found.id.clone(), crate::cloud::Token(String::new())),
-                ),
-                // Neither can be deleted nor used yet: FSx takes the call once it has settled.
-                Lifecycle::Creating => gone(&found.id),
-                Lifecycle::Available
-                | Lifecycle::Failed
-                | Lifecycle::Updating
-                | Lifecycle::Misconfigured => {
-                    let step = storage::delete(&found.id, "the cluster is being deleted");
-                    Part {
-                        steps: vec![step],
-                        ..gone(&found.id)
-                    }
-                }
-            }),
-    )
+    merge(view.observed.file_systems.iter().map(|found| match found.lifecycle {
+        Lifecycle::Deleting => gone(&found.id),
+        _ if keeps(view, found) => retain(
+            &found.tags,
+            Resource::FileSystem(found.id.clone(), crate::cloud::Token(String::new())),
+        ),
+        // Neither can be deleted nor used yet: FSx takes the call once it has settled.
+        Lifecycle::Creating => gone(&found.id),
+        Lifecycle::Available
+        | Lifecycle::Failed
+        | Lifecycle::Updating
+        | Lifecycle::Misconfigured => {
+            let step = storage::delete(&found.id, "the cluster is being deleted");
+            Part { steps: vec![step], ..gone(&found.id) }
+        }
+    }))
 }
 
 fn gone(what: &impl ToString) -> Part {
-    Part {
-        waits: vec![Wait::Gone {
-            what: what.to_string(),
-        }],
-        ..clean()
-    }
+    Part { waits: vec![Wait::Gone { what: what.to_string() }], ..clean() }
 }
 
 /// Whether a file system outlives the cluster. One the spec no longer names is kept: nobody said
@@ -187,12 +144,12 @@ fn keeps(view: &View<'_>, found: &FileSystem) -> bool {
     let role = found.tags.get(ROLE);
     let named = storages.find(|storage| Some(&storage_role(&storage.name)) == role);
     let Some(storage) = named else { return true };
-    let intent = view.intent(&storage::thing(&storage.name));
-    let given_up = intent.is_some_and(|intent| {
-        intent.state == IntentState::Abandoned && intent.attempt == attempt_of(&found.tags)
-    });
-    let empty = given_up && found.lifecycle == Lifecycle::Failed;
-    storage.policy == DeletionPolicy::Retain && !empty
+    storage.policy == DeletionPolicy::Retain && !is_empty(view, storage, found)
+}
+
+fn is_empty(view: &View<'_>, storage: &Storage, found: &FileSystem) -> bool {
+    let unfit = matches!(found.lifecycle, Lifecycle::Failed | Lifecycle::Misconfigured);
+    unfit && storage::proof_of_emptiness(view, storage, found).is_some()
 }
 
 fn retain(tags: &Tags, resource: Resource) -> Part {
@@ -200,14 +157,8 @@ fn retain(tags: &Tags, resource: Resource) -> Part {
         return clean();
     }
     let tags = [(RETAINED.to_owned(), "true".to_owned())].into();
-    let waits = vec![Wait::Gone {
-        what: format!("{resource} (it is being marked as retained)"),
-    }];
-    Part {
-        steps: vec![Step::TagRetained { resource, tags }],
-        waits,
-        ..clean()
-    }
+    let waits = vec![Wait::Gone { what: format!("{resource} (it is being marked as retained)") }];
+    Part { steps: vec![Step::TagRetained { resource, tags }], waits, ..clean() }
 }
 
 fn volumes(view: &View<'_>) -> Part {
@@ -222,24 +173,13 @@ fn volumes(view: &View<'_>) -> Part {
 
 fn delete_volume(found: &Volume) -> Part {
     let because = "the cluster is being deleted".to_owned();
-    let step = Step::Delete {
-        resource: Resource::Volume(found.id.clone()),
-        because,
-    };
-    Part {
-        steps: vec![step],
-        ..gone(&found.id)
-    }
+    let step = Step::Delete { resource: Resource::Volume(found.id.clone()), because };
+    Part { steps: vec![step], ..gone(&found.id) }
 }
 
 fn interface(view: &View<'_>) -> Part {
     let ours = view.observed.interfaces.iter();
-    let ours = ours.filter(|found| {
-        found
-            .tags
-            .get(ROLE)
-            .is_some_and(|role| role == HEAD_INTERFACE)
-    });
+    let ours = ours.filter(|found| found.tags.get(ROLE).is_some_and(|role| role == HEAD_INTERFACE));
     merge(ours.map(|found| {
         if found.in_use {
             return gone(&found.id);
@@ -249,15 +189,9 @@ fn interface(view: &View<'_>) -> Part {
 }
 
 fn delete(resource: Resource) -> Part {
-    let waits = vec![Wait::Gone {
-        what: resource.to_string(),
-    }];
+    let waits = vec![Wait::Gone { what: resource.to_string() }];
     let because = "the cluster is being deleted".to_owned();
-    Part {
-        steps: vec![Step::Delete { resource, because }],
-        waits,
-        ..clean()
-    }
+    Part { steps: vec![Step::Delete { resource, because }], waits, ..clean() }
 }
 
 fn placement_groups(view: &View<'_>) -> Part {
@@ -280,45 +214,22 @@ fn parameter(view: &View<'_>) -> Part {
 /// Groups go last, and first the rules by which they hold one another. A retained file system
 /// keeps its own group.
 fn groups(view: &View<'_>) -> Part {
-    let (kept, ours): (Vec<_>, Vec<_>) = view
-        .observed
-        .groups
-        .iter()
-        .partition(|group| holds_retained(view, group));
+    let (kept, ours): (Vec<_>, Vec<_>) =
+        view.observed.groups.iter().partition(|group| holds_retained(view, group));
     let going: Vec<_> = ours.iter().map(|group| &group.id).collect();
-    let revokes = view
-        .observed
-        .groups
-        .iter()
-        .flat_map(|group| revoke(group, &going));
+    let revokes = view.observed.groups.iter().flat_map(|group| revoke(group, &going));
     let revokes: Vec<_> = revokes.collect();
     if !revokes.is_empty() {
-        let waits = vec![Wait::Gone {
-            what: "rules between security groups".to_owned(),
-        }];
-        return Part {
-            steps: revokes,
-            waits,
-            ..clean()
-        };
+        let waits = vec![Wait::Gone { what: "rules between security groups".to_owned() }];
+        return Part { steps: revokes, waits, ..clean() };
     }
-    let marks = kept
-        .iter()
-        .map(|group| retain(&group.tags, Resource::Group(group.id.clone())));
-    merge(
-        marks.chain(
-            ours.iter()
-                .map(|group| delete(Resource::Group(group.id.clone()))),
-        ),
-    )
+    let marks = kept.iter().map(|group| retain(&group.tags, Resource::Group(group.id.clone())));
+    merge(marks.chain(ours.iter().map(|group| delete(Resource::Group(group.id.clone())))))
 }
 
 fn holds_retained(view: &View<'_>, group: &Group) -> bool {
     let role = group.tags.get(ROLE);
-    view.observed
-        .file_systems
-        .iter()
-        .any(|found| found.tags.get(ROLE) == role)
+    view.observed.file_systems.iter().any(|found| found.tags.get(ROLE) == role)
 }
 
 /// Rules of one group that name another group on its way out.
@@ -334,12 +245,7 @@ fn revoke(group: &Group, going: &[&GroupId]) -> Vec<Step> {
         .cloned()
         .partition(|rule| rule.direction == crate::cloud::Direction::Ingress);
     let steps = [ins, outs].into_iter().filter(|rules| !rules.is_empty());
-    steps
-        .map(|rules| Step::Revoke {
-            group: group.id.clone(),
-            rules,
-        })
-        .collect()
+    steps.map(|rules| Step::Revoke { group: group.id.clone(), rules }).collect()
 }
 
 /// One clean look is stored; a second one, later, lets the object go.
@@ -347,21 +253,9 @@ fn last_looks(view: &View<'_>) -> Part {
     let gap = view.desired.settings.finalizer_gap;
     match view.intent(FINALIZER) {
         None => {
-            let proposal = Proposal {
-                owner: &view.desired.owner,
-                thing: FINALIZER,
-                attempt: 1,
-                body_hash: intents::hash(&FINALIZER),
-                payload: Payload::default(),
-            };
             let verdict = deleting("Nothing is left; a second look follows");
-            let wait = Wait::SecondLook {
-                seconds: gap.as_secs(),
-            };
-            Part {
-                waits: vec![wait],
-                ..Part::storing(proposal.open(view.now), verdict)
-            }
+            let wait = Wait::SecondLook { seconds: gap.as_secs() };
+            Part { waits: vec![wait], ..Part::storing(mark(view, FINALIZER), verdict) }
         }
         // Stored times are whole seconds, so a full second more makes the gap certain.
         Some(first) if view.since(first) < gap + std::time::Duration::from_secs(1) => {
@@ -372,9 +266,8 @@ fn last_looks(view: &View<'_>) -> Part {
                 ..Part::new(deleting("Nothing is left; a second look follows"))
             }
         }
-        Some(_) => Part {
-            steps: vec![Step::RemoveFinalizer],
-            ..Part::new(deleting("Nothing is left"))
-        },
+        Some(_) => {
+            Part { steps: vec![Step::RemoveFinalizer], ..Part::new(deleting("Nothing is left")) }
+        }
     }
 }

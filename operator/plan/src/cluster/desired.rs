@@ -163,12 +163,7 @@ impl Desired {
     /// (types, zones, quotas) is judged by `plan` against the observation.
     pub fn new(object: &HpcCluster, settings: &Settings) -> Self {
         let meta = &object.metadata;
-        let annotation = |key| {
-            meta.annotations
-                .as_ref()
-                .and_then(|all| all.get(key))
-                .cloned()
-        };
+        let annotation = |key| meta.annotations.as_ref().and_then(|all| all.get(key)).cloned();
         Self {
             owner: Owner {
                 installation: settings.installation.clone(),
@@ -177,10 +172,7 @@ impl Desired {
                 name: meta.name.clone().unwrap_or_default(),
             },
             generation: meta.generation.unwrap_or_default(),
-            goal: match (
-                meta.deletion_timestamp.is_some(),
-                annotation(PAUSED).as_deref(),
-            ) {
+            goal: match (meta.deletion_timestamp.is_some(), annotation(PAUSED).as_deref()) {
                 (_, Some("true")) => Goal::Paused,
                 (true, _) => Goal::Absent,
                 (false, _) => Goal::Present,
@@ -197,20 +189,11 @@ impl Cluster {
     fn new(object: &HpcCluster) -> Self {
         let aws = &object.spec.aws;
         let head_subnet = SubnetId(aws.network.head_subnet_id.clone());
-        let compute: Vec<_> = aws
-            .network
-            .compute_subnet_ids
-            .iter()
-            .cloned()
-            .map(SubnetId)
-            .collect();
+        let compute: Vec<_> =
+            aws.network.compute_subnet_ids.iter().cloned().map(SubnetId).collect();
         Self {
             region: aws.region.clone(),
-            compute_subnets: if compute.is_empty() {
-                vec![head_subnet.clone()]
-            } else {
-                compute
-            },
+            compute_subnets: if compute.is_empty() { vec![head_subnet.clone()] } else { compute },
             head_subnet,
             head_profile: aws.iam.head_instance_profile_name.clone(),
             node_profile: aws.iam.node_instance_profile_name.clone(),
@@ -222,12 +205,7 @@ impl Cluster {
             queues: aws.queues.iter().map(Queue::new).collect(),
             storages: aws.storage.iter().filter_map(Storage::new).collect(),
             key_name: aws.ssh.as_ref().and_then(|ssh| ssh.key_name.clone()),
-            ssh_cidrs: aws
-                .ssh
-                .iter()
-                .flat_map(|ssh| ssh.allowed_cidrs.iter())
-                .cloned()
-                .collect(),
+            ssh_cidrs: aws.ssh.iter().flat_map(|ssh| ssh.allowed_cidrs.iter()).cloned().collect(),
             tags: aws.tags.clone(),
         }
     }

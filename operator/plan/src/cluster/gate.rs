@@ -1,20 +1,25 @@
 //! What comes before everything: the finalizer, the right account, a complete observation, nobody
 //! else's resources under this name, and the pause switch.
 
-use hpc_crds::{ConditionStatus, ConditionType, Reason};
+use hpc_crds::{ConditionStatus, ConditionType, Intent, Reason};
 
 use crate::cloud::{Failure, Kind};
+use crate::intents::{self, Payload, Proposal};
 
 use super::desired::Goal;
 use super::part::{Part, Parts, Verdict, View};
 use super::step::Step;
 use super::wait::Wait;
 
+/// Name, among the intents, of the note that the status was lost.
+pub(super) const LOST_STATUS: &str = "status";
+
 /// The whole plan when one of the gates is closed.
 pub(super) fn check(view: &View<'_>) -> Option<Parts> {
     finalizer(view)
         .or_else(|| account(view))
         .or_else(|| reads(view))
+        .or_else(|| forgotten(view))
         .or_else(|| predecessor(view))
         .or_else(|| paused(view))
 }
@@ -22,14 +27,13 @@ pub(super) fn check(view: &View<'_>) -> Option<Parts> {
 fn finalizer(view: &View<'_>) -> Option<Parts> {
     match (view.observed.object.finalizer, view.desired.goal) {
         (true, _) => None,
-        (false, Goal::Absent) => Some(Parts::only(Part::new(deleting(
-            "Nothing is left to give back",
-        )))),
+        (false, Goal::Absent) => {
+            Some(Parts::only(Part::new(deleting("Nothing is left to give back"))))
+        }
         (false, Goal::Paused) => paused(view),
-        (false, Goal::Present) => Some(Parts::only(Part::step(
-            "The finalizer comes first",
-            Step::AddFinalizer,
-        ))),
+        (false, Goal::Present) => {
+            Some(Parts::only(Part::step("The finalizer comes first", Step::AddFinalizer)))
+        }
     }
 }
 
@@ -39,7 +43,9 @@ pub(super) fn deleting(message: &str) -> Verdict {
 }
 
 fn account(view: &View<'_>) -> Option<Parts> {
-    let account = view.observed.account.as_ref()?;
+    let Some(account) = view.observed.account.as_ref() else {
+        return unknown_account(view);
+    };
     match &view.observed.object.status.aws {
         Some(known) if known.account_id == account.id => None,
         Some(known) => {
@@ -51,30 +57,69 @@ fn account(view: &View<'_>) -> Option<Parts> {
             Some(stopped(Verdict::stalled(Reason::AccountChanged, message)))
         }
         None if view.desired.goal == Goal::Paused => None,
-        None => Some(Parts::only(Part::new(Verdict::creating(
-            "The account is noted first",
-        )))),
+        None => Some(noted(view)),
     }
+}
+
+/// Without the account nothing is known to be ours; the failed read says why, if one did.
+fn unknown_account(view: &View<'_>) -> Option<Parts> {
+    view.observed.failures.is_empty().then(|| {
+        let message = "The account of the credentials is not known";
+        let verdict = Verdict::new(ConditionStatus::Unknown, Reason::CloudUnavailable, message);
+        Parts::only(Part::new(verdict))
+    })
+}
+
+/// The account goes into the status before anything is made. Where something of ours stands
+/// already the status was lost, and with it what it said of launches that AWS does not show yet.
+fn noted(view: &View<'_>) -> Parts {
+    let verdict = Verdict::creating("The account is noted first");
+    if view.desired.goal != Goal::Present || !stands(view) {
+        return Parts::only(Part::new(verdict));
+    }
+    Parts::only(Part::storing(mark(view, LOST_STATUS), verdict))
+}
+
+fn stands(view: &View<'_>) -> bool {
+    let observed = view.observed;
+    !(observed.groups.is_empty()
+        && observed.interfaces.is_empty()
+        && observed.volumes.is_empty()
+        && observed.instances.is_empty()
+        && observed.file_systems.is_empty())
+}
+
+/// A note of a moment, kept among the intents.
+pub(super) fn mark(view: &View<'_>, thing: &str) -> Intent {
+    let proposal = Proposal {
+        owner: &view.desired.owner,
+        thing,
+        attempt: 1,
+        body_hash: intents::hash(&thing),
+        payload: Payload::default(),
+    };
+    proposal.open(view.now)
+}
+
+/// After the status was lost nothing is made until AWS shows all that was made before.
+fn forgotten(view: &View<'_>) -> Option<Parts> {
+    let lost = view.intent(LOST_STATUS).filter(|_| view.desired.goal == Goal::Present)?;
+    (view.since(lost) <= view.desired.settings.visibility_window).then(|| {
+        let wait = Wait::LookUp { thing: LOST_STATUS.to_owned() };
+        let message = "The status was lost; what AWS does not show yet is waited for";
+        Parts::only(Part::waiting(message, wait))
+    })
 }
 
 fn stopped(verdict: Verdict) -> Parts {
     let because = verdict.message.clone();
-    Parts::only(Part {
-        waits: vec![Wait::Human { because }],
-        ..Part::new(verdict)
-    })
+    Parts::only(Part { waits: vec![Wait::Human { because }], ..Part::new(verdict) })
 }
 
 /// Decisions need a complete observation; a failed read shows on its part and nothing else moves.
 fn reads(view: &View<'_>) -> Option<Parts> {
     let failure = view.observed.failures.first()?;
-    let waits = view
-        .observed
-        .failures
-        .iter()
-        .cloned()
-        .map(Wait::Read)
-        .collect();
+    let waits = view.observed.failures.iter().cloned().map(Wait::Read).collect();
     let mut parts = match (view.desired.goal, part_of(failure)) {
         (Goal::Present, Some(part)) => Parts::refused(vec![(part, failed(failure))]),
         _ => Parts::only(Part::new(failed(failure))),
@@ -135,11 +180,7 @@ fn predecessor(view: &View<'_>) -> Option<Parts> {
     });
     let found: Vec<_> = strangers.collect();
     let first = found.first()?;
-    let ids: Vec<_> = found
-        .iter()
-        .take(5)
-        .map(|stranger| stranger.id.as_str())
-        .collect();
+    let ids: Vec<_> = found.iter().take(5).map(|stranger| stranger.id.as_str()).collect();
     let message = format!(
         "{} resources of an earlier {} (uid {}) exist: {}. Delete them, or set the annotation \
          hpcops.dev/ignore-predecessor: \"{}\"",
@@ -155,10 +196,6 @@ fn predecessor(view: &View<'_>) -> Option<Parts> {
 fn paused(view: &View<'_>) -> Option<Parts> {
     (view.desired.goal == Goal::Paused).then(|| {
         let message = format!("Remove the annotation {} to go on", crate::names::PAUSED);
-        stopped(Verdict::new(
-            ConditionStatus::Unknown,
-            Reason::Paused,
-            message,
-        ))
+        stopped(Verdict::new(ConditionStatus::Unknown, Reason::Paused, message))
     })
 }

@@ -19,11 +19,7 @@ use super::storage;
 /// EFA without one, and each further card an EFA without one, up to the type's maximum. Drives on
 /// counts *and* cards: some types have more cards than EFAs, some a first card without EFA.
 pub fn nic_layout(kind: &InstanceType, efa: bool) -> Vec<Nic> {
-    let primary = Nic {
-        card: 0,
-        device: 0,
-        kind: NicKind::Interface,
-    };
+    let primary = Nic { card: 0, device: 0, kind: NicKind::Interface };
     if !efa || kind.max_efa == 0 {
         return vec![primary];
     }
@@ -32,32 +28,15 @@ pub fn nic_layout(kind: &InstanceType, efa: bool) -> Vec<Nic> {
     let room = first.is_some_and(|card| card.max_interfaces >= 2);
     let mut nics = match (efa_first, kind.cards.len() > 1 && room) {
         (false, _) => vec![primary],
-        (true, false) => vec![Nic {
-            kind: NicKind::Efa,
-            ..primary
-        }],
-        (true, true) => vec![
-            primary,
-            Nic {
-                card: 0,
-                device: 1,
-                kind: NicKind::EfaOnly,
-            },
-        ],
+        (true, false) => vec![Nic { kind: NicKind::Efa, ..primary }],
+        (true, true) => vec![primary, Nic { card: 0, device: 1, kind: NicKind::EfaOnly }],
     };
     let left = usize::try_from(kind.max_efa).unwrap_or_default() - usize::from(efa_first);
-    nics.extend(
-        kind.cards
-            .iter()
-            .skip(1)
-            .filter(|card| card.efa)
-            .take(left)
-            .map(|card| Nic {
-                card: card.index,
-                device: i32::from(card.max_interfaces > 1),
-                kind: NicKind::EfaOnly,
-            }),
-    );
+    nics.extend(kind.cards.iter().skip(1).filter(|card| card.efa).take(left).map(|card| Nic {
+        card: card.index,
+        device: i32::from(card.max_interfaces > 1),
+        kind: NicKind::EfaOnly,
+    }));
     nics
 }
 
@@ -94,44 +73,30 @@ pub(super) fn gang(view: &View<'_>, queue: &Queue, payload: &Payload, attempt: i
         subnet: payload.subnet.as_str().into(),
         groups: groups(view, NODES),
         interface: None,
-        nics: kind
-            .map(|kind| nic_layout(kind, queue.efa))
-            .unwrap_or_default(),
+        nics: kind.map(|kind| nic_layout(kind, queue.efa)).unwrap_or_default(),
         placement_group: queue.grouped.then(|| view.desired.owner.resource(&role)),
         profile: cluster.node_profile.clone(),
         key_name: cluster.key_name.clone(),
         user_data: node::user_data(&boot(
             view,
-            Role::Compute {
-                queue: queue.name.clone(),
-                node_names: payload.slots.clone(),
-            },
+            Role::Compute { queue: queue.name.clone(), node_names: payload.slots.clone() },
         )),
         tags,
     })
 }
 
 fn image(view: &View<'_>) -> String {
-    view.observed
-        .image
-        .as_ref()
-        .map(|image| image.id.clone())
-        .unwrap_or_default()
+    view.observed.image.as_ref().map(|image| image.id.clone()).unwrap_or_default()
 }
 
 fn groups(view: &View<'_>, role: &str) -> Vec<crate::cloud::GroupId> {
-    view.group(role)
-        .map(|group| group.id.clone())
-        .into_iter()
-        .collect()
+    view.group(role).map(|group| group.id.clone()).into_iter().collect()
 }
 
 /// What a node must know to boot.
 fn boot(view: &View<'_>, role: Role) -> Boot {
     let cluster = &view.desired.cluster;
-    let head_ip = view
-        .interface(HEAD_INTERFACE)
-        .map(|found| found.private_ip.clone());
+    let head_ip = view.interface(HEAD_INTERFACE).map(|found| found.private_ip.clone());
     Boot {
         role,
         cluster_uid: view.desired.owner.uid.clone(),
@@ -141,11 +106,7 @@ fn boot(view: &View<'_>, role: Role) -> Boot {
         user: (DEFAULT_USER.0.to_owned(), DEFAULT_USER.1),
         state_volume: view.volumes(STATE).next().map(|volume| volume.id.0.clone()),
         storage: mounts(view),
-        queues: cluster
-            .queues
-            .iter()
-            .map(|queue| nodes(&view.observed.types, queue))
-            .collect(),
+        queues: cluster.queues.iter().map(|queue| nodes(&view.observed.types, queue)).collect(),
         image_family: cluster.image_family.clone(),
     }
 }

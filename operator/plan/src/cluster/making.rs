@@ -38,9 +38,9 @@ pub(super) enum Absence {
 impl Making<'_> {
     /// What to do about it now. `body` is the whole request of one attempt.
     pub fn pursue(&self, view: &View<'_>, body: impl Fn(&Payload, i32) -> Body) -> Part {
-        match view.intent(self.thing) {
+        match view.stored(self.thing) {
             None => self.propose(view, &Payload::default(), body),
-            Some(intent) if intent.version != intents::VERSION => newer(intent),
+            Some(intent) if !intents::is_known(intent) => newer(intent),
             Some(intent) => match intent.state {
                 IntentState::Open => self.resume(view, intent, body),
                 IntentState::Acted => self.await_sight(view, intent),
@@ -67,16 +67,12 @@ impl Making<'_> {
         let payload = Payload {
             rung: after.rung,
             round: after.round,
+            failures: after.failures,
             ..rung.clone()
         };
         let body_hash = intents::hash(&body(&payload, attempt));
-        let proposal = Proposal {
-            owner: &view.desired.owner,
-            thing: self.thing,
-            attempt,
-            body_hash,
-            payload,
-        };
+        let proposal =
+            Proposal { owner: &view.desired.owner, thing: self.thing, attempt, body_hash, payload };
         let verdict = Verdict::creating(format!("{} is about to be created", self.thing));
         Part::storing(proposal.open(view.now), verdict)
     }
@@ -88,33 +84,21 @@ impl Making<'_> {
         intent: &Intent,
         body: impl Fn(&Payload, i32) -> Body,
     ) -> Part {
-        let body = body(&Payload::of(intent), intent.attempt);
+        let payload = Payload::of(intent);
+        let body = body(&payload, intent.attempt);
+        let same = self.is_wanted(&payload) && intents::hash(&body) == intent.body_hash;
         let creating = format!("{} is being created", self.thing);
-        if intents::hash(&body) == intent.body_hash && intent.reason != MISMATCH {
+        if same && intent.reason != MISMATCH {
             let token = Token(intent.token.clone());
             return Part::step(
                 creating,
-                Step::Create {
-                    token,
-                    thing: self.thing.to_owned(),
-                    body,
-                },
+                Step::Create { token, thing: self.thing.to_owned(), body },
             );
         }
         if view.since(intent) < view.desired.settings.lookup_window {
-            return Part::waiting(
-                creating,
-                Wait::LookUp {
-                    thing: self.thing.to_owned(),
-                },
-            );
+            return Part::waiting(creating, Wait::LookUp { thing: self.thing.to_owned() });
         }
-        give_up(
-            view,
-            intent,
-            Cause::Superseded,
-            "the request changed before it was answered",
-        )
+        give_up(view, intent, Cause::Superseded, "the request changed before it was answered")
     }
 
     /// It was there and is not shown now: from here the look-up window runs.
@@ -125,18 +109,11 @@ impl Making<'_> {
 
     fn await_sight(&self, view: &View<'_>, intent: &Intent) -> Part {
         if view.since(intent) < view.desired.settings.lookup_window {
-            let wait = Wait::Visible {
-                thing: self.thing.to_owned(),
-            };
+            let wait = Wait::Visible { thing: self.thing.to_owned() };
             return Part::waiting(format!("{} is not visible yet", self.thing), wait);
         }
         let ids = intent.resource_ids.join(" ");
-        give_up(
-            view,
-            intent,
-            Cause::Vanished,
-            format!("{ids} never became visible"),
-        )
+        give_up(view, intent, Cause::Vanished, format!("{ids} never became visible"))
     }
 
     /// An attempt was given up: the next rung at once, or the first one again after a back-off.
@@ -151,52 +128,51 @@ impl Making<'_> {
         let next = self.next(&failed, cause);
         if is_over(&next, cause) {
             return Part {
-                waits: vec![Wait::Human {
-                    because: intent.reason.clone(),
-                }],
+                waits: vec![Wait::Human { because: intent.reason.clone() }],
                 ..Part::new(spent(self.thing, cause, detail))
             };
         }
-        let first = view.desired.settings.capacity_backoff;
+        let settings = &view.desired.settings;
+        let first = settings.capacity_backoff;
         let wait = if next.round > failed.round && has_backoff(cause) {
             intents::backoff(first, failed.round, &view.desired.owner)
         } else {
             std::time::Duration::ZERO
         };
+        let shows = settings.visibility_window + std::time::Duration::from_secs(1);
+        let hidden = intents::may_have_worked(intent);
+        let wait = if hidden { wait.max(shows) } else { wait };
         let left = wait.saturating_sub(view.since(intent)).as_secs();
         if left == 0 {
             return self.propose(view, &next, body);
         }
         let because = cause.map_or_else(String::new, |cause| cause.to_string());
-        let message = format!(
-            "{}: {detail}; next try within {}s",
-            self.thing,
-            wait.as_secs()
-        );
+        let message = format!("{}: {detail}; next try within {}s", self.thing, wait.as_secs());
         Part {
-            waits: vec![Wait::Retry {
-                thing: self.thing.to_owned(),
-                seconds: left,
-                because,
-            }],
+            waits: vec![Wait::Retry { thing: self.thing.to_owned(), seconds: left, because }],
             ..Part::new(refusal(cause, message))
         }
     }
 
+    /// Whether what an attempt asks for is still asked for: such a place, and slots that are free.
+    fn is_wanted(&self, payload: &Payload) -> bool {
+        self.rungs.iter().any(|rung| {
+            let place =
+                |of: &Payload| (of.instance_type.clone(), of.subnet.clone(), of.zone.clone());
+            place(rung) == place(payload)
+                && payload.slots.iter().all(|slot| rung.slots.contains(slot))
+        })
+    }
+
     fn next(&self, failed: &Payload, cause: Option<Cause>) -> Payload {
         let further = failed.rung + 1 < self.rungs.len();
-        if further && matches!(cause, Some(Cause::Capacity | Cause::NotOffered)) {
-            Payload {
-                rung: failed.rung + 1,
-                round: failed.round,
-                ..Payload::default()
-            }
-        } else {
-            Payload {
-                rung: 0,
-                round: failed.round + 1,
-                ..Payload::default()
-            }
+        let further = further && matches!(cause, Some(Cause::Capacity | Cause::NotOffered));
+        let failures = failed.failures + i32::from(reason_of(cause).1);
+        Payload {
+            rung: if further { failed.rung + 1 } else { 0 },
+            round: failed.round + i32::from(!further),
+            failures,
+            ..Payload::default()
         }
     }
 }
@@ -214,16 +190,19 @@ pub(super) fn give_up(
     Part::storing(intents::abandon(intent, cause, detail, view.now), verdict)
 }
 
-/// The intent as settled, when it is not yet.
-pub(super) fn settle(view: &View<'_>, thing: &str) -> Option<Intent> {
+/// The intent of a thing that is seen whole, as settled, when it is not yet.
+pub(super) fn settle(view: &View<'_>, thing: &str, attempt: i32) -> Option<Intent> {
     let intent = view.intent(thing)?;
-    let ours = intent.version == intents::VERSION;
-    (ours && matches!(intent.state, IntentState::Open | IntentState::Acted))
-        .then(|| intents::turn(intent, IntentState::Settled, view.now))
+    let unsettled = match intent.state {
+        IntentState::Open | IntentState::Acted => true,
+        IntentState::Abandoned => intent.attempt == attempt,
+        IntentState::Settled => false,
+    };
+    unsettled.then(|| intents::turn(intent, IntentState::Settled, view.now))
 }
 
 /// A newer operator's intent: carried as it is, not acted on.
-fn newer(intent: &Intent) -> Part {
+pub(super) fn newer(intent: &Intent) -> Part {
     let (thing, version) = (intent.thing.clone(), intent.version);
     let message =
         format!("{thing} has an intent of version {version}, written by a newer operator");
@@ -233,17 +212,14 @@ fn newer(intent: &Intent) -> Part {
     }
 }
 
-/// Whether the next round would be one too many. Lack of capacity, quota and permission can end
+/// Whether the next attempt would be one too many. Lack of capacity, quota and permission can end
 /// without us, so they are probed for ever, ever more slowly.
 fn is_over(next: &Payload, cause: Option<Cause>) -> bool {
-    next.round >= MAX_ATTEMPTS && reason_of(cause).1
+    next.failures >= MAX_ATTEMPTS && reason_of(cause).1
 }
 
 fn has_backoff(cause: Option<Cause>) -> bool {
-    !matches!(
-        cause,
-        Some(Cause::Spent | Cause::Superseded | Cause::Deleting)
-    )
+    !matches!(cause, Some(Cause::Spent | Cause::Superseded | Cause::Deleting))
 }
 
 fn spent(thing: &str, cause: Option<Cause>, detail: &str) -> Verdict {

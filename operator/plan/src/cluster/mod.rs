@@ -3,9 +3,12 @@
 //! Parts are layered: each looks only at what the layers before it have made *and we have seen*.
 //! Nothing in a plan depends on another step's result; what does waits for the next observation.
 
+mod boot;
 mod deletion;
 mod desired;
+mod facts;
 mod fleets;
+mod gang;
 mod gate;
 mod head;
 mod launch;
@@ -17,6 +20,7 @@ mod preflight;
 mod status;
 mod step;
 mod storage;
+mod strays;
 mod wait;
 
 pub use desired::{Cluster, DEFAULT_USER, Desired, Goal, MAX_ATTEMPTS, Queue, Settings, Storage};
@@ -33,11 +37,7 @@ use part::{Part, Parts, View};
 
 /// What to do now for this cluster, and what it waits for. Total: it has an answer for everything.
 pub fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> ClusterPlan {
-    let view = View {
-        desired,
-        observed,
-        now,
-    };
+    let view = View { desired, observed, now };
     let parts = match gate::check(&view) {
         Some(stopped) => stopped,
         None if desired.goal == Goal::Absent => Parts::only(deletion::deletion(&view)),
@@ -52,25 +52,28 @@ pub type ClusterPlan = Plan<Step, Wait, ClusterStatus>;
 fn standing(view: &View<'_>) -> Parts {
     let faults = preflight::faults(view);
     if !faults.is_empty() {
-        return Parts::refused(faults);
+        return held(view, faults);
     }
-    let network = network::network(view);
-    let storage = if network.is_ready() {
-        storage::storage(view)
-    } else {
-        Part::pending()
-    };
-    let head = if network.is_ready() {
-        head::head(view, storage.is_ready())
-    } else {
-        Part::pending()
-    };
-    let fleets = fleets::fleets(view, storage.is_ready() && head.is_ready());
-    Parts {
-        network,
-        storage,
-        head,
-        fleets,
-        whole: None,
+    let mut network = network::network(view);
+    if view.intent(gate::LOST_STATUS).is_some() {
+        network.forget.push(gate::LOST_STATUS.to_owned());
     }
+    let storage = if network.is_ready() { storage::storage(view) } else { Part::pending() };
+    let head =
+        if network.is_ready() { head::head(view, storage.is_ready()) } else { Part::pending() };
+    let fleets =
+        fleets::fleets(view, storage.is_ready() && head.is_ready()).and(strays::strays(view));
+    Parts { network, storage, head, fleets, whole: None }
+}
+
+/// A spec that cannot be built makes nothing; what a gang must give back goes all the same.
+fn held(view: &View<'_>, faults: Vec<preflight::Fault>) -> Parts {
+    let mut parts = Parts::refused(faults);
+    let given = fleets::give_back(view).and(strays::strays(view));
+    parts.fleets = Part {
+        verdict: parts.fleets.verdict.clone(),
+        kept: parts.fleets.kept,
+        ..parts.fleets.and(given)
+    };
+    parts
 }

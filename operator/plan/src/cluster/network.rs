@@ -14,18 +14,10 @@ const LUSTRE: [Traffic; 2] = [Traffic::Tcp(988, 988), Traffic::Tcp(1018, 1023)];
 /// What EFA, Slurm, NFS, ssh and Lustre need to reach one another.
 pub(super) fn network(view: &View<'_>) -> Part {
     let groups = roles(view).into_iter().map(|role| group(view, &role));
-    let placements = view
-        .desired
-        .cluster
-        .queues
-        .iter()
-        .filter(|queue| queue.grouped);
+    let placements = view.desired.cluster.queues.iter().filter(|queue| queue.grouped);
     let placements = placements.map(|queue| placement(view, &queue.name));
     let parts: Vec<Part> = groups.chain(placements).chain([document(view)]).collect();
-    Part::all(
-        parts,
-        "Security groups, placement groups and the SSM document exist",
-    )
+    Part::all(parts, "Security groups, placement groups and the SSM document exist")
 }
 
 /// Every security group of the cluster: the head's, the nodes', one per file system (which keeps
@@ -44,17 +36,12 @@ fn group(view: &View<'_>, role: &str) -> Part {
             let missing = |direction| {
                 let wanted = rules(view, role, &found.id).into_iter();
                 let wanted = wanted.filter(|rule| rule.direction == direction);
-                wanted
-                    .filter(|rule| !found.rules.contains(rule))
-                    .collect::<Vec<_>>()
+                wanted.filter(|rule| !found.rules.contains(rule)).collect::<Vec<_>>()
             };
             let steps = [missing(Direction::Ingress), missing(Direction::Egress)]
                 .into_iter()
                 .filter(|rules| !rules.is_empty())
-                .map(|rules| Step::Authorize {
-                    group: found.id.clone(),
-                    rules,
-                });
+                .map(|rules| Step::Authorize { group: found.id.clone(), rules });
             Part::all(
                 steps.map(|step| {
                     Part::step(format!("The rules of {} are being set", found.name), step)
@@ -91,8 +78,7 @@ fn rules(view: &View<'_>, role: &str, own: &GroupId) -> Vec<Rule> {
                 traffic: Traffic::Tcp(22, 22),
                 peer: Peer::Cidr(range.clone()),
             });
-            ssh.chain(nodes.map(|id| all(Direction::Ingress, id)))
-                .collect()
+            ssh.chain(nodes.map(|id| all(Direction::Ingress, id))).collect()
         }
         // EFA wants all traffic to and from the group itself, in both directions and by reference.
         NODES => [Direction::Ingress, Direction::Egress]
@@ -100,50 +86,29 @@ fn rules(view: &View<'_>, role: &str, own: &GroupId) -> Vec<Rule> {
             .into_iter()
             .chain(head.map(|id| all(Direction::Ingress, id)))
             .collect(),
-        _ => [head, nodes, Some(own.clone())]
-            .into_iter()
-            .flatten()
-            .flat_map(lustre)
-            .collect(),
+        _ => [head, nodes, Some(own.clone())].into_iter().flatten().flat_map(lustre).collect(),
     }
 }
 
 const fn all(direction: Direction, peer: GroupId) -> Rule {
-    Rule {
-        direction,
-        traffic: Traffic::All,
-        peer: Peer::Group(peer),
-    }
+    Rule { direction, traffic: Traffic::All, peer: Peer::Group(peer) }
 }
 
 fn lustre(peer: GroupId) -> impl Iterator<Item = Rule> {
-    [Direction::Ingress, Direction::Egress]
-        .into_iter()
-        .flat_map(move |direction| {
-            let peer = Peer::Group(peer.clone());
-            LUSTRE.map(|traffic| Rule {
-                direction,
-                traffic,
-                peer: peer.clone(),
-            })
-        })
+    [Direction::Ingress, Direction::Egress].into_iter().flat_map(move |direction| {
+        let peer = Peer::Group(peer.clone());
+        LUSTRE.map(|traffic| Rule { direction, traffic, peer: peer.clone() })
+    })
 }
 
 fn placement(view: &View<'_>, queue: &str) -> Part {
     let role = queue_role(queue);
     let name = view.desired.owner.resource(&role);
-    match view
-        .observed
-        .placement_groups
-        .iter()
-        .find(|group| group.name == name)
-    {
+    match view.observed.placement_groups.iter().find(|group| group.name == name) {
         Some(found) if found.available => Part::ready(""),
         Some(_) => Part::waiting(
             format!("Placement group {name} is being created"),
-            Wait::PlacementGroup {
-                queue: queue.to_owned(),
-            },
+            Wait::PlacementGroup { queue: queue.to_owned() },
         ),
         None => Part::step(
             format!("Placement group {name} is being created"),
@@ -163,13 +128,6 @@ fn document(view: &View<'_>) -> Part {
     let document = node::document(installation);
     let message = format!("SSM document {} is being created", document.name);
     let tags = [(crate::names::INSTALLATION.to_owned(), installation.clone())].into();
-    let step = Step::CreateDocument {
-        name: document.name,
-        content: document.content,
-        tags,
-    };
-    Part {
-        steps: vec![step],
-        ..Part::new(Verdict::creating(message))
-    }
+    let step = Step::CreateDocument { name: document.name, content: document.content, tags };
+    Part { steps: vec![step], ..Part::new(Verdict::creating(message)) }
 }

@@ -333,11 +333,6 @@ impl Outcome {
             | Step::Terminate { .. }
             | Step::Delete { .. } => None,
         };
-        Self {
-            token,
-            step: step.to_string(),
-            part: step.part(),
-            result,
-        }
+        Self { token, step: step.to_string(), part: step.part(), result }
     }
 }

@@ -6,6 +6,7 @@ use hpc_crds::{ConditionStatus, ConditionType, Intent, Reason};
 use jiff::Timestamp;
 
 use crate::cloud::{SubnetId, Tags};
+use crate::intents;
 use crate::names::{ATTEMPT, ROLE};
 
 use super::desired::Desired;
@@ -33,12 +34,7 @@ pub(super) struct Verdict {
 
 impl Verdict {
     pub fn new(truth: ConditionStatus, reason: Reason, message: impl Into<String>) -> Self {
-        Self {
-            truth,
-            reason,
-            message: message.into(),
-            stalled: false,
-        }
+        Self { truth, reason, message: message.into(), stalled: false }
     }
 
     pub fn ready(message: impl Into<String>) -> Self {
@@ -54,10 +50,7 @@ impl Verdict {
     }
 
     pub fn stalled(reason: Reason, message: impl Into<String>) -> Self {
-        Self {
-            stalled: true,
-            ..Self::refused(reason, message)
-        }
+        Self { stalled: true, ..Self::refused(reason, message) }
     }
 
     /// Of two verdicts on one part the worse; of equal ones the first.
@@ -67,11 +60,7 @@ impl Verdict {
             ConditionStatus::Unknown => 1,
             ConditionStatus::True => 0,
         };
-        if rank(&other) > rank(&self) {
-            other
-        } else {
-            self
-        }
+        if rank(&other) > rank(&self) { other } else { self }
     }
 }
 
@@ -85,17 +74,13 @@ pub(super) struct Part {
     /// Things whose intent is forgotten.
     pub forget: Vec<String>,
     pub verdict: Verdict,
+    /// Nothing was learnt: the condition stays as it was.
+    pub kept: bool,
 }
 
 impl Part {
     pub fn new(verdict: Verdict) -> Self {
-        Self {
-            steps: vec![],
-            waits: vec![],
-            intents: vec![],
-            forget: vec![],
-            verdict,
-        }
+        Self { steps: vec![], waits: vec![], intents: vec![], forget: vec![], verdict, kept: false }
     }
 
     pub fn ready(message: impl Into<String>) -> Self {
@@ -110,30 +95,21 @@ impl Part {
         ))
     }
 
+    pub fn kept() -> Self {
+        Self { kept: true, ..Self::pending() }
+    }
+
     pub fn waiting(message: impl Into<String>, wait: Wait) -> Self {
-        Self {
-            waits: vec![wait],
-            ..Self::new(Verdict::creating(message))
-        }
+        Self { waits: vec![wait], ..Self::new(Verdict::creating(message)) }
     }
 
     pub fn step(message: impl Into<String>, step: Step) -> Self {
-        Self {
-            steps: vec![step],
-            ..Self::new(Verdict::creating(message))
-        }
+        Self { steps: vec![step], ..Self::new(Verdict::creating(message)) }
     }
 
     pub fn storing(intent: Intent, verdict: Verdict) -> Self {
-        let wait = Wait::Intent {
-            thing: intent.thing.clone(),
-            attempt: intent.attempt,
-        };
-        Self {
-            intents: vec![intent],
-            waits: vec![wait],
-            ..Self::new(verdict)
-        }
+        let wait = Wait::Intent { thing: intent.thing.clone(), attempt: intent.attempt };
+        Self { intents: vec![intent], waits: vec![wait], ..Self::new(verdict) }
     }
 
     pub fn is_ready(&self) -> bool {
@@ -180,7 +156,7 @@ impl Parts {
         }
     }
 
-    /// Faults found before anything is made: each on its own part, nothing moves.
+    /// What is known of some parts; the others stay as they were, and nothing moves.
     pub fn refused(faults: Vec<(ConditionType, Verdict)>) -> Self {
         let of = |part: ConditionType| {
             faults
@@ -188,7 +164,7 @@ impl Parts {
                 .filter(|(at, _)| *at == part)
                 .map(|(_, verdict)| Part::new(verdict.clone()))
                 .reduce(Part::and)
-                .unwrap_or_else(Part::pending)
+                .unwrap_or_else(Part::kept)
         };
         Self {
             network: of(ConditionType::NetworkReady),
@@ -201,13 +177,20 @@ impl Parts {
 }
 
 impl<'a> View<'a> {
+    /// The intent of a thing, when this build may act on it.
     pub fn intent(&self, thing: &str) -> Option<&'a Intent> {
-        self.observed
-            .object
-            .status
-            .intents
-            .iter()
-            .find(|intent| intent.thing == thing)
+        self.stored(thing).filter(|intent| intents::is_known(intent))
+    }
+
+    /// The intent of a thing that another version wrote.
+    pub fn strange(&self, thing: &str) -> Option<&'a Intent> {
+        self.stored(thing).filter(|intent| !intents::is_known(intent))
+    }
+
+    /// The intent of a thing, whoever wrote it.
+    pub fn stored(&self, thing: &str) -> Option<&'a Intent> {
+        let mut intents = self.observed.object.status.intents.iter();
+        intents.find(|intent| intent.thing == thing)
     }
 
     pub fn group(&self, role: &str) -> Option<&'a Group> {
@@ -224,9 +207,7 @@ impl<'a> View<'a> {
     }
 
     pub fn file_systems(&self, role: &str) -> impl Iterator<Item = &'a FileSystem> {
-        with_role(&self.observed.file_systems, role, |file_system| {
-            &file_system.tags
-        })
+        with_role(&self.observed.file_systems, role, |file_system| &file_system.tags)
     }
 
     pub fn volumes(&self, role: &str) -> impl Iterator<Item = &'a Volume> {
@@ -244,7 +225,7 @@ impl<'a> View<'a> {
     }
 
     pub fn since(&self, intent: &Intent) -> Duration {
-        crate::intents::age(intent, self.now)
+        intents::age(intent, self.now)
     }
 }
 
@@ -253,13 +234,10 @@ fn with_role<'a, T>(
     role: &str,
     tags: impl Fn(&T) -> &Tags,
 ) -> impl Iterator<Item = &'a T> {
-    all.iter()
-        .filter(move |item| tags(item).get(ROLE).is_some_and(|value| value == role))
+    all.iter().filter(move |item| tags(item).get(ROLE).is_some_and(|value| value == role))
 }
 
 /// The attempt a resource was made in; 0 when it is not told.
 pub(super) fn attempt_of(tags: &Tags) -> i32 {
-    tags.get(ATTEMPT)
-        .and_then(|text| text.parse().ok())
-        .unwrap_or_default()
+    tags.get(ATTEMPT).and_then(|text| text.parse().ok()).unwrap_or_default()
 }

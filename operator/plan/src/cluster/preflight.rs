@@ -1,27 +1,23 @@
 //! What can be known before anything is made: types, zones, images, limits. Refusing here costs
 //! nothing; refusing later leaves things behind.
 
-use hpc_crds::{ConditionType, Reason};
+use hpc_crds::{ConditionType, Intent, IntentState, Reason};
 
 use crate::cloud::{InstanceType, SubnetId};
+use crate::intents::Payload;
 
 use super::desired::Queue;
 use super::part::{Verdict, View};
 
-type Fault = (ConditionType, Verdict);
+/// A part and what is wrong with it.
+pub(super) type Fault = (ConditionType, Verdict);
 
 /// All faults of the spec against the cloud; empty when the cluster can be built.
 pub(super) fn faults(view: &View<'_>) -> Vec<Fault> {
     let mut faults = subnets(view);
     if faults.is_empty() {
         faults.extend(head(view));
-        faults.extend(
-            view.desired
-                .cluster
-                .queues
-                .iter()
-                .filter_map(|queue| of_queue(view, queue)),
-        );
+        faults.extend(view.desired.cluster.queues.iter().filter_map(|queue| of_queue(view, queue)));
     }
     faults
 }
@@ -32,12 +28,8 @@ fn fault(part: ConditionType, reason: Reason, message: String) -> Fault {
 
 fn subnets(view: &View<'_>) -> Vec<Fault> {
     let cluster = &view.desired.cluster;
-    let named = std::iter::once((&cluster.head_subnet, "headSubnetId")).chain(
-        cluster
-            .compute_subnets
-            .iter()
-            .map(|id| (id, "computeSubnetIds")),
-    );
+    let named = std::iter::once((&cluster.head_subnet, "headSubnetId"))
+        .chain(cluster.compute_subnets.iter().map(|id| (id, "computeSubnetIds")));
     let missing = named.filter(|(id, _)| view.subnet(id).is_none());
     let faults = missing.map(|(id, field)| {
         let message = format!(
@@ -45,11 +37,7 @@ fn subnets(view: &View<'_>) -> Vec<Fault> {
              account and region",
             cluster.region
         );
-        fault(
-            ConditionType::NetworkReady,
-            Reason::DependencyMissing,
-            message,
-        )
+        fault(ConditionType::NetworkReady, Reason::DependencyMissing, message)
     });
     faults.take(1).collect()
 }
@@ -96,9 +84,7 @@ fn of_queue(view: &View<'_>, queue: &Queue) -> Option<Fault> {
             Some(kind) => kinds.push(kind),
         }
     }
-    let unsupported = kinds
-        .iter()
-        .find_map(|kind| unfit(view, queue, kind, &field));
+    let unsupported = kinds.iter().find_map(|kind| unfit(view, queue, kind, &field));
     if let Some(message) = unsupported.or_else(|| unequal(&kinds, &field)) {
         return Some(fault(part, Reason::UnsupportedConfiguration, message));
     }
@@ -168,33 +154,39 @@ fn not_offered(field: &str, name: &str, zone: &str) -> String {
 fn zones<'a>(view: &View<'a>) -> impl Iterator<Item = &'a str> {
     let subnets = view.desired.cluster.compute_subnets.iter();
     let view = *view;
-    subnets
-        .filter_map(move |id| view.subnet(id))
-        .map(|subnet| subnet.zone.as_str())
+    subnets.filter_map(move |id| view.subnet(id)).map(|subnet| subnet.zone.as_str())
 }
 
 fn offered(view: &View<'_>, name: &str, zone: &str) -> bool {
-    view.observed
-        .offered
-        .iter()
-        .any(|(kind, place)| kind == name && place == zone)
+    view.observed.offered.iter().any(|(kind, place)| kind == name && place == zone)
 }
 
 /// Subnets of the queues whose zone offers the type, in the order of the spec.
 pub(super) fn places<'a>(view: &View<'a>, name: &str) -> Vec<(&'a SubnetId, &'a str)> {
     let subnets = view.desired.cluster.compute_subnets.iter();
-    let found = subnets
-        .filter_map(|id| view.subnet(id))
-        .map(|subnet| (&subnet.id, subnet.zone.as_str()));
-    found
-        .filter(|(_, zone)| offered(view, name, zone))
-        .collect()
+    let found =
+        subnets.filter_map(|id| view.subnet(id)).map(|subnet| (&subnet.id, subnet.zone.as_str()));
+    found.filter(|(_, zone)| offered(view, name, zone)).collect()
 }
 
-/// The verdict when `count` more instances of the dearest of `types` pass a limit of the operator.
-pub(super) fn over_limit(view: &View<'_>, types: &[String], count: i64) -> Option<Verdict> {
+/// What one launch asks of the limits of the installation.
+pub(super) struct Ask<'a> {
+    /// Its name among the intents.
+    pub thing: &'a str,
+    /// Types it may be made of; the dearest counts.
+    pub types: &'a [String],
+    /// Instances.
+    pub count: i64,
+}
+
+/// The verdict when a launch passes a limit of the operator. Every launch asks again before it is
+/// sent, and what other launches are about to take counts as taken.
+pub(super) fn over_limit(view: &View<'_>, ask: &Ask<'_>) -> Option<Verdict> {
     let (settings, observed) = (&view.desired.settings, view.observed);
-    let total = observed.installation_instances + count;
+    let count = ask.count;
+    let taken = pending(view, ask);
+    let total =
+        observed.installation_instances + taken.iter().map(|(_, count)| count).sum::<i64>() + count;
     if total > settings.max_instances {
         return Some(Verdict::refused(
             Reason::LimitExceeded,
@@ -205,23 +197,21 @@ pub(super) fn over_limit(view: &View<'_>, types: &[String], count: i64) -> Optio
             ),
         ));
     }
-    let price = types.iter().map(|name| observed.prices.get(name).copied());
-    let Some(price) = price
-        .collect::<Option<Vec<_>>>()
-        .and_then(|all| all.into_iter().max())
-    else {
+    let Some(price) = dearest(view, ask.types) else {
         return Some(Verdict::refused(
             Reason::LimitExceeded,
             format!(
                 "the price of '{}' is not known, so --max-hourly-cost cannot be kept. Choose a type \
                  of the price list",
-                types.join("' or '")
+                ask.types.join("' or '")
             ),
         ));
     };
-    let cost = observed
-        .installation_hourly_cost
-        .saturating_add(price.saturating_mul(count));
+    let pending = taken.iter().map(|(kind, count)| {
+        dearest(view, std::slice::from_ref(kind)).unwrap_or(i64::MAX).saturating_mul(*count)
+    });
+    let cost = pending.fold(observed.installation_hourly_cost, i64::saturating_add);
+    let cost = cost.saturating_add(price.saturating_mul(count));
     (cost > settings.max_hourly_cost).then(|| {
         Verdict::refused(
             Reason::LimitExceeded,
@@ -233,6 +223,36 @@ pub(super) fn over_limit(view: &View<'_>, types: &[String], count: i64) -> Optio
             ),
         )
     })
+}
+
+fn dearest(view: &View<'_>, types: &[String]) -> Option<i64> {
+    let prices = types.iter().map(|name| view.observed.prices.get(name).copied());
+    prices.collect::<Option<Vec<_>>>()?.into_iter().max()
+}
+
+/// Launches stored or sent whose instances are not shown yet: (type, count) each. Of two that are
+/// both about to be sent the first by name goes before the second.
+fn pending(view: &View<'_>, ask: &Ask<'_>) -> Vec<(String, i64)> {
+    let own_is_open = view.intent(ask.thing).is_some_and(|own| own.state == IntentState::Open);
+    let others = view.observed.object.status.intents.iter().filter(|other| {
+        let counts = match other.state {
+            IntentState::Open => !own_is_open || other.thing.as_str() < ask.thing,
+            IntentState::Acted => true,
+            IntentState::Settled | IntentState::Abandoned => false,
+        };
+        counts && other.thing != ask.thing && !is_shown(view, other)
+    });
+    let launch = |other: &Intent| {
+        let payload = Payload::of(other);
+        let slots = i64::try_from(payload.slots.len()).unwrap_or(i64::MAX);
+        (!payload.instance_type.is_empty()).then(|| (payload.instance_type, slots.max(1)))
+    };
+    others.filter_map(launch).collect()
+}
+
+fn is_shown(view: &View<'_>, intent: &Intent) -> bool {
+    let token = Some(intent.token.as_str());
+    view.observed.instances.iter().any(|found| found.token.as_deref() == token)
 }
 
 fn dollars(micro: i64) -> String {

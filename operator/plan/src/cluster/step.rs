@@ -249,11 +249,7 @@ impl fmt::Display for Body {
                 )
             }
             Self::Launch(body) => {
-                write!(
-                    f,
-                    "{} x {} in {}",
-                    body.count, body.instance_type, body.subnet
-                )
+                write!(f, "{} x {} in {}", body.count, body.instance_type, body.subnet)
             }
         }
     }
@@ -283,9 +279,9 @@ impl fmt::Display for Step {
             Self::CreatePlacementGroup { name, .. } => write!(f, "create placement group {name}"),
             Self::CreateDocument { name, .. } => write!(f, "create document {name}"),
             Self::Create { token, thing, body } => write!(f, "create {thing}: {body} [{token}]"),
-            Self::AttachVolume {
-                volume, instance, ..
-            } => write!(f, "attach {volume} to {instance}"),
+            Self::AttachVolume { volume, instance, .. } => {
+                write!(f, "attach {volume} to {instance}")
+            }
             Self::TagRetained { resource, .. } => write!(f, "mark {resource} as retained"),
             Self::Terminate { instances, because } => {
                 let ids: Vec<&str> = instances.iter().map(InstanceId::as_str).collect();

@@ -16,12 +16,7 @@ use super::wait::Wait;
 
 /// All file systems of the cluster.
 pub(super) fn storage(view: &View<'_>) -> Part {
-    let parts = view
-        .desired
-        .cluster
-        .storages
-        .iter()
-        .map(|storage| one(view, storage));
+    let parts = view.desired.cluster.storages.iter().map(|storage| one(view, storage));
     Part::all(parts, "All file systems are available")
 }
 
@@ -42,24 +37,18 @@ fn one(view: &View<'_>, storage: &Storage) -> Part {
     let Some(found) = current(view, &storage.name) else {
         return make(view, storage, &thing);
     };
-    let message = format!(
-        "Storage {}: {} is {}",
-        storage.name, found.id, found.lifecycle
-    );
+    let message = format!("Storage {}: {} is {}", storage.name, found.id, found.lifecycle);
     match found.lifecycle {
         Lifecycle::Available | Lifecycle::Updating if found.mount_name.is_empty() => {
             Part::waiting(message, Wait::Visible { thing })
         }
         Lifecycle::Available | Lifecycle::Updating => Part {
-            intents: settle(view, &thing).into_iter().collect(),
+            intents: settle(view, &thing, attempt_of(&found.tags)).into_iter().collect(),
             ..Part::ready(message)
         },
         Lifecycle::Creating => Part::waiting(
             message,
-            Wait::FileSystem {
-                name: storage.name.clone(),
-                lifecycle: found.lifecycle,
-            },
+            Wait::FileSystem { name: storage.name.clone(), lifecycle: found.lifecycle },
         ),
         Lifecycle::Failed | Lifecycle::Misconfigured => failed(view, storage, found),
         Lifecycle::Deleting => Part::pending(),
@@ -76,22 +65,12 @@ fn make(view: &View<'_>, storage: &Storage, thing: &str) -> Part {
         );
         return Part::new(Verdict::stalled(Reason::FileSystemFailed, message));
     }
-    let going = view
-        .file_systems(&role)
-        .any(|found| found.lifecycle == Lifecycle::Deleting);
+    let going = view.file_systems(&role).any(|found| found.lifecycle == Lifecycle::Deleting);
     if going {
-        let wait = Wait::FileSystemGone {
-            name: storage.name.clone(),
-        };
-        return Part::waiting(
-            format!("Storage {}: the failed one goes", storage.name),
-            wait,
-        );
+        let wait = Wait::FileSystemGone { name: storage.name.clone() };
+        return Part::waiting(format!("Storage {}: the failed one goes", storage.name), wait);
     }
-    let seen = view
-        .file_systems(&role)
-        .map(|found| attempt_of(&found.tags))
-        .max();
+    let seen = view.file_systems(&role).map(|found| attempt_of(&found.tags)).max();
     let making = Making {
         thing,
         seen: seen.unwrap_or_default(),
@@ -102,13 +81,7 @@ fn make(view: &View<'_>, storage: &Storage, thing: &str) -> Part {
 }
 
 fn held_data(view: &View<'_>, storage: &Storage) -> bool {
-    let told = view
-        .observed
-        .object
-        .status
-        .storage
-        .iter()
-        .find(|told| told.name == storage.name);
+    let told = view.observed.object.status.storage.iter().find(|told| told.name == storage.name);
     told.is_some_and(|told| told.reached_available)
 }
 
@@ -116,11 +89,7 @@ fn body(view: &View<'_>, storage: &Storage, attempt: i32) -> Body {
     let role = storage_role(&storage.name);
     Body::FileSystem(FileSystemBody {
         subnet: view.desired.cluster.head_subnet.clone(),
-        groups: view
-            .group(&role)
-            .map(|group| group.id.clone())
-            .into_iter()
-            .collect(),
+        groups: view.group(&role).map(|group| group.id.clone()).into_iter().collect(),
         deployment_type: storage.deployment_type.to_owned(),
         capacity_gib: storage.capacity_gib,
         per_unit_throughput: storage.per_unit_throughput,
@@ -130,10 +99,7 @@ fn body(view: &View<'_>, storage: &Storage, attempt: i32) -> Body {
 }
 
 fn failed(view: &View<'_>, storage: &Storage, found: &FileSystem) -> Part {
-    let words = found
-        .failure
-        .clone()
-        .unwrap_or_else(|| found.lifecycle.to_string());
+    let words = found.failure.clone().unwrap_or_else(|| found.lifecycle.to_string());
     let message = format!("Storage {}: {} failed: {words}", storage.name, found.id);
     match proof_of_emptiness(view, storage, found) {
         None => Part::new(Verdict::stalled(
@@ -149,7 +115,7 @@ fn failed(view: &View<'_>, storage: &Storage, found: &FileSystem) -> Part {
 }
 
 /// The intent that proves that this very file system was never AVAILABLE, if one does.
-fn proof_of_emptiness<'a>(
+pub(super) fn proof_of_emptiness<'a>(
     view: &View<'a>,
     storage: &Storage,
     found: &FileSystem,
@@ -166,8 +132,5 @@ fn proof_of_emptiness<'a>(
 /// The deletion of a file system; its token makes a repeat harmless.
 pub(super) fn delete(id: &FileSystemId, because: &str) -> Step {
     let token = Token(digest(&["delete", id.as_str()]));
-    Step::Delete {
-        resource: Resource::FileSystem(id.clone(), token),
-        because: because.to_owned(),
-    }
+    Step::Delete { resource: Resource::FileSystem(id.clone(), token), because: because.to_owned() }
 }

@@ -21,11 +21,7 @@ pub enum Wait {
     /// A newer operator's intent is left alone.
     NewerIntent { thing: String, version: i32 },
     /// The back-off after a refusal.
-    Retry {
-        thing: String,
-        seconds: u64,
-        because: String,
-    },
+    Retry { thing: String, seconds: u64, because: String },
     /// A file system comes up.
     FileSystem { name: String, lifecycle: Lifecycle },
     /// A file system in the way goes away.
@@ -45,11 +41,7 @@ pub enum Wait {
     /// The boot of the head.
     HeadBoot { step: String },
     /// Nodes of a queue.
-    Nodes {
-        queue: String,
-        ready: usize,
-        wanted: usize,
-    },
+    Nodes { queue: String, ready: usize, wanted: usize },
     /// The head, before nodes are launched.
     HeadFirst { queue: String },
     /// Instances end.
@@ -74,11 +66,7 @@ impl fmt::Display for Wait {
             Self::NewerIntent { thing, version } => {
                 write!(f, "{thing}: intent of version {version} is left alone")
             }
-            Self::Retry {
-                thing,
-                seconds,
-                because,
-            } => {
+            Self::Retry { thing, seconds, because } => {
                 write!(f, "{thing}: next try in {seconds}s ({because})")
             }
             Self::FileSystem { name, lifecycle } => write!(f, "storage {name}: {lifecycle}"),
@@ -90,11 +78,9 @@ impl fmt::Display for Wait {
             Self::HeadInstance => f.write_str("head: instance"),
             Self::Agent { seconds, limit } => write!(f, "head: agent, {seconds}s of {limit}s"),
             Self::HeadBoot { step } => write!(f, "head: boot step {step}"),
-            Self::Nodes {
-                queue,
-                ready,
-                wanted,
-            } => write!(f, "queue {queue}: {ready} of {wanted} nodes"),
+            Self::Nodes { queue, ready, wanted } => {
+                write!(f, "queue {queue}: {ready} of {wanted} nodes")
+            }
             Self::HeadFirst { queue } => write!(f, "queue {queue}: head and storage first"),
             Self::Terminating { count } => write!(f, "{count} instances end"),
             Self::Gone { what } => write!(f, "{what} goes"),

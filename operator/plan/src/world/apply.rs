@@ -51,9 +51,7 @@ impl World {
             Step::CreatePlacementGroup { name, tags } => self.create_pool(name, tags),
             Step::CreateDocument { .. } => self.create_document(),
             Step::Create { token, body, .. } => self.create(token, body),
-            Step::AttachVolume {
-                volume, instance, ..
-            } => self.attach(volume, instance),
+            Step::AttachVolume { volume, instance, .. } => self.attach(volume, instance),
             Step::TagRetained { resource, tags } => self.mark(resource, tags),
             Step::Terminate { instances, .. } => self.terminate(instances),
             Step::Delete { resource, .. } => self.delete(resource),
@@ -68,10 +66,7 @@ impl World {
     fn take_finalizer(&mut self) -> Answer {
         let left = self.leftovers();
         if !left.is_empty() {
-            self.ledger.sin(format!(
-                "the finalizer went while {} was there",
-                left.join(" ")
-            ));
+            self.ledger.sin(format!("the finalizer went while {} was there", left.join(" ")));
         }
         self.object.finalizer = false;
         self.released = true;
@@ -80,11 +75,7 @@ impl World {
 
     fn create_group(&mut self, name: &str, tags: &Tags) -> Answer {
         if self.groups.values().any(|group| group.name == name) {
-            return Err(duplicate(
-                "CreateSecurityGroup",
-                "InvalidGroup.Duplicate",
-                name,
-            ));
+            return Err(duplicate("CreateSecurityGroup", "InvalidGroup.Duplicate", name));
         }
         let nth = self.ledger.count(name);
         let id = GroupId(format!("sg-{}", short(&[name, &nth.to_string()])));
@@ -109,18 +100,10 @@ impl World {
             Peer::Group(_) | Peer::Cidr(_) => None,
         });
         if let Some(peer) = stranger {
-            return Err(missing(
-                "AuthorizeSecurityGroup",
-                "InvalidGroup.NotFound",
-                &peer,
-            ));
+            return Err(missing("AuthorizeSecurityGroup", "InvalidGroup.NotFound", &peer));
         }
         let Some(group) = self.groups.get_mut(id) else {
-            return Err(gone(
-                "AuthorizeSecurityGroup",
-                "InvalidGroup.NotFound",
-                id.as_str(),
-            ));
+            return Err(gone("AuthorizeSecurityGroup", "InvalidGroup.NotFound", id.as_str()));
         };
         group.rules.extend(rules.iter().cloned());
         Ok(vec![])
@@ -128,11 +111,7 @@ impl World {
 
     fn revoke(&mut self, id: &GroupId, rules: &[Rule]) -> Answer {
         let Some(group) = self.groups.get_mut(id) else {
-            return Err(gone(
-                "RevokeSecurityGroup",
-                "InvalidGroup.NotFound",
-                id.as_str(),
-            ));
+            return Err(gone("RevokeSecurityGroup", "InvalidGroup.NotFound", id.as_str()));
         };
         let rules: BTreeSet<_> = rules.iter().collect();
         group.rules.retain(|rule| !rules.contains(rule));
@@ -141,46 +120,28 @@ impl World {
 
     fn create_pool(&mut self, name: &str, tags: &Tags) -> Answer {
         if self.placement_groups.contains_key(name) {
-            return Err(duplicate(
-                "CreatePlacementGroup",
-                "InvalidPlacementGroup.Duplicate",
-                name,
-            ));
+            return Err(duplicate("CreatePlacementGroup", "InvalidPlacementGroup.Duplicate", name));
         }
         let pace = self.catalog.pace;
-        let pool = Pool {
-            tags: tags.clone(),
-            coming: pace.small,
-            going: None,
-            hidden: pace.hidden,
-        };
+        let pool =
+            Pool { tags: tags.clone(), coming: pace.small, going: None, hidden: pace.hidden };
         self.placement_groups.insert(name.to_owned(), pool);
         Ok(vec![name.to_owned()])
     }
 
     fn create_document(&mut self) -> Answer {
         if self.document.is_some() {
-            return Err(duplicate(
-                "CreateDocument",
-                "DocumentAlreadyExists",
-                "the document",
-            ));
+            return Err(duplicate("CreateDocument", "DocumentAlreadyExists", "the document"));
         }
         self.document = Some(self.catalog.pace.small);
         Ok(vec![])
     }
 
     fn attach(&mut self, volume: &VolumeId, instance: &InstanceId) -> Answer {
-        let running = self
-            .instances
-            .get(instance)
-            .is_some_and(|found| found.state == InstanceState::Running);
+        let running =
+            self.instances.get(instance).is_some_and(|found| found.state == InstanceState::Running);
         let Some(vault) = self.volumes.get_mut(volume) else {
-            return Err(gone(
-                "AttachVolume",
-                "InvalidVolume.NotFound",
-                volume.as_str(),
-            ));
+            return Err(gone("AttachVolume", "InvalidVolume.NotFound", volume.as_str()));
         };
         if !running || vault.state != VolumeState::Available {
             return Err(in_use("AttachVolume", "IncorrectState", volume.as_str()));
@@ -193,10 +154,9 @@ impl World {
     fn mark(&mut self, resource: &Resource, more: &Tags) -> Answer {
         let tags = match resource {
             Resource::Group(id) => self.groups.get_mut(id).map(|found| &mut found.tags),
-            Resource::PlacementGroup(name) => self
-                .placement_groups
-                .get_mut(name)
-                .map(|found| &mut found.tags),
+            Resource::PlacementGroup(name) => {
+                self.placement_groups.get_mut(name).map(|found| &mut found.tags)
+            }
             Resource::Interface(id) => self.interfaces.get_mut(id).map(|found| &mut found.tags),
             Resource::Volume(id) => self.volumes.get_mut(id).map(|found| &mut found.tags),
             Resource::FileSystem(id, _) => {
@@ -243,30 +203,15 @@ pub(super) fn short(parts: &[&str]) -> String {
 }
 
 pub(super) fn duplicate(action: &str, code: &str, what: &str) -> Failure {
-    failure(
-        Kind::Exists,
-        action,
-        code,
-        &format!("{what} already exists"),
-    )
+    failure(Kind::Exists, action, code, &format!("{what} already exists"))
 }
 
 pub(super) fn gone(action: &str, code: &str, what: &str) -> Failure {
-    failure(
-        Kind::NotFound,
-        action,
-        code,
-        &format!("{what} does not exist"),
-    )
+    failure(Kind::NotFound, action, code, &format!("{what} does not exist"))
 }
 
 pub(super) fn missing(action: &str, code: &str, what: &str) -> Failure {
-    failure(
-        Kind::Dependency,
-        action,
-        code,
-        &format!("{what} does not exist"),
-    )
+    failure(Kind::Dependency, action, code, &format!("{what} does not exist"))
 }
 
 pub(super) fn in_use(action: &str, code: &str, what: &str) -> Failure {

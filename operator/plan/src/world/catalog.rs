@@ -75,29 +75,18 @@ impl Catalog {
             fabric("c5n.2xlarge", 4, 8, 0),
             fabric("c5.18xlarge", 36, 72, 0),
         ];
-        let offered = types
-            .iter()
-            .flat_map(|kind| zones.map(|zone| (kind.name.clone(), zone.into())));
+        let offered =
+            types.iter().flat_map(|kind| zones.map(|zone| (kind.name.clone(), zone.into())));
         Self {
-            subnets: zones
-                .iter()
-                .zip(["subnet-a", "subnet-b"])
-                .map(subnet)
-                .collect(),
+            subnets: zones.iter().zip(["subnet-a", "subnet-b"]).map(subnet).collect(),
             offered: offered.collect(),
             image: Some(Image {
                 id: "ami-1".to_owned(),
                 name: "image-1".to_owned(),
                 architecture: "x86_64".to_owned(),
             }),
-            prices: types
-                .iter()
-                .map(|kind| (kind.name.clone(), 1_000_000))
-                .collect(),
-            types: types
-                .into_iter()
-                .map(|kind| (kind.name.clone(), kind))
-                .collect(),
+            prices: types.iter().map(|kind| (kind.name.clone(), 1_000_000)).collect(),
+            types: types.into_iter().map(|kind| (kind.name.clone(), kind)).collect(),
             other_instances: 0,
             pace: Pace::default(),
         }
@@ -105,19 +94,12 @@ impl Catalog {
 
     /// Zone of a subnet.
     pub fn zone(&self, subnet: &str) -> Option<&str> {
-        self.subnets
-            .iter()
-            .find(|found| found.id.0 == subnet)
-            .map(|found| found.zone.as_str())
+        self.subnets.iter().find(|found| found.id.0 == subnet).map(|found| found.zone.as_str())
     }
 }
 
 fn subnet((zone, id): (&&str, &str)) -> Subnet {
-    Subnet {
-        id: id.into(),
-        vpc: "vpc-1".to_owned(),
-        zone: (*zone).to_owned(),
-    }
+    Subnet { id: id.into(), vpc: "vpc-1".to_owned(), zone: (*zone).to_owned() }
 }
 
 fn fabric(name: &str, cores: i32, vcpus: i32, max_efa: i32) -> InstanceType {
@@ -128,11 +110,7 @@ fn fabric(name: &str, cores: i32, vcpus: i32, max_efa: i32) -> InstanceType {
         cores,
         memory_mib: 196_608,
         max_efa,
-        cards: vec![Card {
-            index: 0,
-            max_interfaces: 15,
-            efa: max_efa > 0,
-        }],
+        cards: vec![Card { index: 0, max_interfaces: 15, efa: max_efa > 0 }],
         cluster_placement: true,
     }
 }

@@ -19,12 +19,7 @@ impl World {
     pub(super) fn create(&mut self, token: &Token, body: &Body) -> Answer {
         let answer = self.answer(token, body);
         if std::mem::take(&mut self.fate.lose_answer) {
-            return Err(failure(
-                Kind::Unknown,
-                action(body),
-                "Timeout",
-                "no answer came",
-            ));
+            return Err(failure(Kind::Unknown, action(body), "Timeout", "no answer came"));
         }
         answer
     }
@@ -41,24 +36,16 @@ impl World {
             Body::FileSystem(body) => self.create_file_system(token, body)?,
             Body::Launch(body) => self.launch(token, body)?,
         };
-        self.tokens.insert(
-            key,
-            Answered {
-                digest,
-                ids: ids.clone(),
-            },
-        );
+        self.tokens.insert(key, Answered { digest, ids: ids.clone() });
         Ok(ids)
     }
 
     /// Launches are idempotent per zone, the rest per region.
     fn zone_of(&self, body: &Body) -> String {
         match body {
-            Body::Launch(body) => self
-                .catalog
-                .zone(body.subnet.as_str())
-                .unwrap_or_default()
-                .to_owned(),
+            Body::Launch(body) => {
+                self.catalog.zone(body.subnet.as_str()).unwrap_or_default().to_owned()
+            }
             Body::Interface(_) | Body::Volume(_) | Body::FileSystem(_) => String::new(),
         }
     }
@@ -66,12 +53,7 @@ impl World {
     fn replay(&self, known: &Answered, digest: &str, body: &Body) -> Answer {
         if known.digest != digest {
             let code = "IdempotentParameterMismatch";
-            return Err(failure(
-                Kind::TokenMismatch,
-                action(body),
-                code,
-                "another body",
-            ));
+            return Err(failure(Kind::TokenMismatch, action(body), code, "another body"));
         }
         let ended = known.ids.iter().any(|id| {
             let found = self.instances.get(&InstanceId(id.clone()));
@@ -79,12 +61,7 @@ impl World {
         });
         if ended {
             let code = "IdempotentInstanceTerminated";
-            return Err(failure(
-                Kind::TokenSpent,
-                action(body),
-                code,
-                "its instances ended",
-            ));
+            return Err(failure(Kind::TokenSpent, action(body), code, "its instances ended"));
         }
         Ok(known.ids.clone())
     }
@@ -93,9 +70,7 @@ impl World {
         self.need_groups("CreateNetworkInterface", &body.groups)?;
         self.judge_single(
             &body.tags,
-            self.interfaces
-                .values()
-                .any(|found| same(&found.tags, &body.tags)),
+            self.interfaces.values().any(|found| same(&found.tags, &body.tags)),
         );
         let id = InterfaceId(format!("eni-{}", short(&[&token.0])));
         let port = Port {
@@ -151,8 +126,7 @@ impl World {
     fn judge_single(&mut self, tags: &Tags, doubled: bool) {
         let role = tags.get(ROLE).cloned().unwrap_or_default();
         if doubled {
-            self.ledger
-                .sin(format!("a second {role} was made beside the first"));
+            self.ledger.sin(format!("a second {role} was made beside the first"));
         }
         self.ledger.count(&role);
     }
@@ -168,14 +142,10 @@ impl World {
         let broken = role == HEAD && take(&mut self.fate.broken_heads);
         let mut ids = vec![];
         for index in 0..body.count {
-            let id = InstanceId(format!(
-                "i-{}",
-                short(&[&token.0, &body.subnet.0, &index.to_string()])
-            ));
-            if let Some(port) = body
-                .interface
-                .as_ref()
-                .and_then(|port| self.interfaces.get_mut(port))
+            let id =
+                InstanceId(format!("i-{}", short(&[&token.0, &body.subnet.0, &index.to_string()])));
+            if let Some(port) =
+                body.interface.as_ref().and_then(|port| self.interfaces.get_mut(port))
             {
                 port.user = Some(id.clone());
             }
@@ -194,11 +164,7 @@ impl World {
     fn machine(&self, token: &Token, body: &LaunchBody, index: i32) -> Machine {
         Machine {
             instance_type: body.instance_type.clone(),
-            zone: self
-                .catalog
-                .zone(body.subnet.as_str())
-                .unwrap_or_default()
-                .to_owned(),
+            zone: self.catalog.zone(body.subnet.as_str()).unwrap_or_default().to_owned(),
             state: InstanceState::Pending,
             left: self.catalog.pace.pending,
             state_reason: None,
@@ -220,20 +186,10 @@ impl World {
     /// All or nothing: what is refused leaves nothing behind.
     fn admit(&self, body: &LaunchBody) -> Result<(), Failure> {
         let action = "RunInstances";
-        let invalid = |message: &str| {
-            Err(failure(
-                Kind::Invalid,
-                action,
-                "InvalidParameterValue",
-                message,
-            ))
-        };
+        let invalid =
+            |message: &str| Err(failure(Kind::Invalid, action, "InvalidParameterValue", message));
         let Some(zone) = self.catalog.zone(body.subnet.as_str()) else {
-            return Err(missing(
-                action,
-                "InvalidSubnetID.NotFound",
-                body.subnet.as_str(),
-            ));
+            return Err(missing(action, "InvalidSubnetID.NotFound", body.subnet.as_str()));
         };
         if body.count < 1 {
             return invalid("MinCount must be positive");
@@ -256,7 +212,7 @@ impl World {
                 "not offered in this zone",
             ));
         }
-        if self.fate.without_capacity.contains(&body.instance_type) {
+        if self.fate.without_capacity.contains_key(&body.instance_type) {
             let code = "InsufficientInstanceCapacity";
             return Err(failure(Kind::Capacity, action, code, "no capacity now"));
         }
@@ -276,16 +232,9 @@ impl World {
         };
         let usable = self.placement_groups.get(name);
         if !usable.is_some_and(|pool| pool.coming == 0 && pool.going.is_none()) {
-            return Err(missing(
-                "RunInstances",
-                "InvalidPlacementGroup.Unknown",
-                name,
-            ));
+            return Err(missing("RunInstances", "InvalidPlacementGroup.Unknown", name));
         }
-        let mut members = self
-            .instances
-            .values()
-            .filter(|found| found.pool.as_ref() == Some(name));
+        let mut members = self.instances.values().filter(|found| found.pool.as_ref() == Some(name));
         match members.find(|found| !found.is_gone() && found.zone != zone) {
             Some(_) => Err(in_use("RunInstances", "InvalidPlacementGroup.InUse", name)),
             None => Ok(()),
@@ -297,16 +246,10 @@ impl World {
             return Ok(());
         };
         match self.interfaces.get(id) {
-            None => Err(missing(
-                "RunInstances",
-                "InvalidNetworkInterfaceID.NotFound",
-                id.as_str(),
-            )),
-            Some(port) if port.user.is_some() => Err(in_use(
-                "RunInstances",
-                "InvalidNetworkInterface.InUse",
-                id.as_str(),
-            )),
+            None => Err(missing("RunInstances", "InvalidNetworkInterfaceID.NotFound", id.as_str())),
+            Some(port) if port.user.is_some() => {
+                Err(in_use("RunInstances", "InvalidNetworkInterface.InUse", id.as_str()))
+            }
             Some(_) => Ok(()),
         }
     }
@@ -316,15 +259,11 @@ impl World {
         let role = body.tags.get(ROLE).cloned().unwrap_or_default();
         let slots = body.tags.get(SLOTS).map_or("", String::as_str);
         let slots: Vec<_> = slots.split(',').collect();
-        let live = self
-            .instances
-            .values()
-            .filter(|found| found.is_live() && found.role() == role);
+        let live = self.instances.values().filter(|found| found.is_live() && found.role() == role);
         let held = live.filter(|found| role == HEAD || slots.contains(&found.slot()));
         let held: Vec<_> = held.map(|found| found.slot().to_owned()).collect();
         if !held.is_empty() {
-            self.ledger
-                .sin(format!("{role} {} was launched twice", held.join(",")));
+            self.ledger.sin(format!("{role} {} was launched twice", held.join(",")));
         }
     }
 }

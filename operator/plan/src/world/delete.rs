@@ -9,33 +9,18 @@ use super::apply::{Answer, gone, in_use};
 impl World {
     /// One unknown id and none is terminated.
     pub(super) fn terminate(&mut self, ids: &[InstanceId]) -> Answer {
-        let visible = |id: &&InstanceId| {
-            self.instances
-                .get(id)
-                .is_some_and(|found| found.hidden == 0)
-        };
+        let visible =
+            |id: &&InstanceId| self.instances.get(id).is_some_and(|found| found.hidden == 0);
         if let Some(unknown) = ids.iter().find(|id| !visible(id)) {
-            return Err(gone(
-                "TerminateInstances",
-                "InvalidInstanceID.NotFound",
-                unknown.as_str(),
-            ));
+            return Err(gone("TerminateInstances", "InvalidInstanceID.NotFound", unknown.as_str()));
         }
         for id in ids {
-            let foreign = self
-                .instances
-                .get(id)
-                .is_none_or(|found| !self.is_ours(&found.tags));
+            let foreign = self.instances.get(id).is_none_or(|found| !self.is_ours(&found.tags));
             if foreign {
-                self.ledger
-                    .sin(format!("{id} is not ours and was terminated"));
+                self.ledger.sin(format!("{id} is not ours and was terminated"));
             }
             let ending = self.catalog.pace.ending;
-            if let Some(machine) = self
-                .instances
-                .get_mut(id)
-                .filter(|machine| machine.is_live())
-            {
+            if let Some(machine) = self.instances.get_mut(id).filter(|machine| machine.is_live()) {
                 machine.enter(InstanceState::ShuttingDown, ending);
                 machine.state_reason = Some("Client.UserInitiatedShutdown".to_owned());
             }
@@ -45,18 +30,10 @@ impl World {
 
     /// A terminated instance lets its volume and its interface go.
     pub(super) fn release(&mut self, id: &InstanceId) {
-        for port in self
-            .interfaces
-            .values_mut()
-            .filter(|port| port.user.as_ref() == Some(id))
-        {
+        for port in self.interfaces.values_mut().filter(|port| port.user.as_ref() == Some(id)) {
             port.user = None;
         }
-        for vault in self
-            .volumes
-            .values_mut()
-            .filter(|vault| vault.user.as_ref() == Some(id))
-        {
+        for vault in self.volumes.values_mut().filter(|vault| vault.user.as_ref() == Some(id)) {
             vault.user = None;
             vault.state = VolumeState::Available;
         }
@@ -84,20 +61,10 @@ impl World {
         let machines = self.instances.values().filter(|found| !found.is_gone());
         let mut users = machines.map(|found| &found.groups);
         let used = users.any(|groups| groups.contains(id))
-            || self
-                .interfaces
-                .values()
-                .any(|found| found.groups.contains(id))
-            || self
-                .file_systems
-                .values()
-                .any(|found| found.groups.contains(id));
+            || self.interfaces.values().any(|found| found.groups.contains(id))
+            || self.file_systems.values().any(|found| found.groups.contains(id));
         let named = self.groups.iter().any(|(other, group)| {
-            other != id
-                && group
-                    .rules
-                    .iter()
-                    .any(|rule| rule.peer == Peer::Group(id.clone()))
+            other != id && group.rules.iter().any(|rule| rule.peer == Peer::Group(id.clone()))
         });
         if used || named {
             return Err(in_use(action, "DependencyViolation", id.as_str()));
@@ -108,10 +75,8 @@ impl World {
 
     fn delete_pool(&mut self, name: &str) -> Answer {
         let action = "DeletePlacementGroup";
-        let mut members = self
-            .instances
-            .values()
-            .filter(|found| found.pool.as_deref() == Some(name));
+        let mut members =
+            self.instances.values().filter(|found| found.pool.as_deref() == Some(name));
         if members.any(|found| !found.is_gone()) {
             return Err(in_use(action, "InvalidPlacementGroup.InUse", name));
         }
@@ -125,11 +90,7 @@ impl World {
     fn delete_interface(&mut self, id: &InterfaceId) -> Answer {
         let action = "DeleteNetworkInterface";
         match self.interfaces.get(id) {
-            None => Err(gone(
-                action,
-                "InvalidNetworkInterfaceID.NotFound",
-                id.as_str(),
-            )),
+            None => Err(gone(action, "InvalidNetworkInterfaceID.NotFound", id.as_str())),
             Some(port) if port.user.is_some() => {
                 Err(in_use(action, "InvalidParameterValue", id.as_str()))
             }

@@ -15,10 +15,7 @@ impl World {
     pub fn fingerprint(&self, horizon: Duration) -> u64 {
         let mut hash = DefaultHasher::new();
         self.body_print().hash(&mut hash);
-        let clock = Clock {
-            now: self.now,
-            horizon,
-        };
+        let clock = Clock { now: self.now, horizon };
         clock.status(&self.object.status, &mut hash);
         hash.finish()
     }
@@ -26,13 +23,7 @@ impl World {
     /// The same without the status: what AWS is, and what was ever done.
     pub fn body_print(&self) -> u64 {
         let mut hash = DefaultHasher::new();
-        (
-            self.object.finalizer,
-            self.released,
-            &self.account,
-            &self.fate,
-        )
-            .hash(&mut hash);
+        (self.object.finalizer, self.released, &self.account, &self.fate).hash(&mut hash);
         (&self.groups, &self.placement_groups, &self.interfaces).hash(&mut hash);
         (&self.volumes, &self.instances, &self.file_systems).hash(&mut hash);
         (&self.document, &self.parameter, &self.tokens, &self.ledger).hash(&mut hash);
@@ -53,23 +44,13 @@ impl Clock {
 
     fn status(&self, status: &HpcClusterStatus, hash: &mut DefaultHasher) {
         for condition in &status.conditions {
-            (
-                &condition.type_,
-                condition.status,
-                &condition.reason,
-                &condition.message,
-            )
-                .hash(hash);
+            (&condition.type_, condition.status, &condition.reason, &condition.message).hash(hash);
             condition.observed_generation.hash(hash);
         }
         for intent in &status.intents {
             self.intent(intent, hash);
         }
-        let rest = HpcClusterStatus {
-            conditions: vec![],
-            intents: vec![],
-            ..status.clone()
-        };
+        let rest = HpcClusterStatus { conditions: vec![], intents: vec![], ..status.clone() };
         self.rest(rest, hash);
     }
 
@@ -81,22 +62,9 @@ impl Clock {
                 self.age(intent.changed_at)
             }
         };
-        (
-            intent.version,
-            &intent.token,
-            &intent.thing,
-            intent.attempt,
-            &intent.body_hash,
-        )
+        (intent.version, &intent.token, &intent.thing, intent.attempt, &intent.body_hash)
             .hash(hash);
-        (
-            intent.state as u8,
-            &intent.payload,
-            &intent.resource_ids,
-            &intent.reason,
-            age,
-        )
-            .hash(hash);
+        (intent.state as u8, &intent.payload, &intent.resource_ids, &intent.reason, age).hash(hash);
     }
 
     /// Everything else is plain facts, but for the time of the next try.

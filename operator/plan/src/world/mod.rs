@@ -19,7 +19,7 @@ pub use things::{
     Answered, Count, FileServer, Hidden, Ledger, Machine, Net, Pool, Port, Told, Vault,
 };
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use hpc_crds::{DeletionPolicy, HpcClusterStatus};
@@ -31,6 +31,9 @@ use crate::cluster::{
     Stranger, plan,
 };
 use crate::names::{Owner, storage_role};
+
+/// A number of ticks that does not run out.
+pub const FOREVER: u8 = u8::MAX;
 
 /// One cluster's corner of AWS, and its object in Kubernetes.
 #[derive(Clone, Debug)]
@@ -77,10 +80,12 @@ pub struct World {
 /// What goes wrong in a world. The default is a good day.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Fate {
-    /// Types there is no capacity for.
-    pub without_capacity: BTreeSet<String>,
+    /// Types there is no capacity for, and for how many ticks more; [`FOREVER`] never ends.
+    pub without_capacity: BTreeMap<String, u8>,
     /// The effect of the next create happens, its answer does not arrive.
     pub lose_answer: bool,
+    /// The next call fails so, without effect.
+    pub refuse_next: Option<Kind>,
     /// The next calls of an action that fail, each without effect.
     pub refusals: Vec<(String, Kind)>,
     /// The next observation that cannot read, and why.
@@ -126,7 +131,8 @@ impl World {
     /// No instance of this type can be had.
     #[must_use]
     pub fn without_capacity(mut self, instance_type: &str) -> Self {
-        self.fate.without_capacity.insert(instance_type.to_owned());
+        let types = &mut self.fate.without_capacity;
+        types.insert(instance_type.to_owned(), FOREVER);
         self
     }
 
@@ -137,15 +143,14 @@ impl World {
         plan
     }
 
-    /// The plan of this moment; a failed read is used up by it.
-    pub fn plan(&mut self, desired: &Desired) -> ClusterPlan {
-        let observed = self.observe();
-        self.fate.reads.clear();
-        plan(desired, &observed, self.now)
+    /// The plan of this moment.
+    pub fn plan(&self, desired: &Desired) -> ClusterPlan {
+        plan(desired, &self.observe(), self.now)
     }
 
-    /// Carries out a plan and publishes its status.
+    /// Carries out a plan and publishes its status. A read that failed for it is used up.
     pub fn finish(&mut self, desired: &Desired, plan: &ClusterPlan) {
+        self.fate.reads.clear();
         let outcomes = self.act(desired, &plan.steps);
         let now = self.now;
         self.publish(plan.status.clone().with(&outcomes, now).status);
@@ -210,8 +215,7 @@ impl World {
 
     /// AWS stops showing what ended.
     pub fn forget_terminated(&mut self) {
-        self.instances
-            .retain(|_, machine| machine.state != InstanceState::Terminated);
+        self.instances.retain(|_, machine| machine.state != InstanceState::Terminated);
     }
 
     /// A file system turns FAILED, whatever it was.
@@ -224,10 +228,7 @@ impl World {
 
     /// Live instances of a role, visible or not.
     pub fn live(&self, role: &str) -> usize {
-        self.instances
-            .values()
-            .filter(|found| found.is_live() && found.role() == role)
-            .count()
+        self.instances.values().filter(|found| found.is_live() && found.role() == role).count()
     }
 
     /// What is left of ours that nobody said to keep, visible or not; the SSM document is shared.
@@ -236,15 +237,9 @@ impl World {
         let groups = groups.map(|(id, _)| id.to_string());
         let machines = self.instances.iter().filter(|(_, found)| !found.is_gone());
         let machines = machines.map(|(id, _)| id.to_string());
-        let volumes = self
-            .volumes
-            .iter()
-            .filter(|(_, found)| !found.is_retained());
+        let volumes = self.volumes.iter().filter(|(_, found)| !found.is_retained());
         let volumes = volumes.map(|(id, _)| id.to_string());
-        let files = self
-            .file_systems
-            .iter()
-            .filter(|(_, found)| !found.is_retained());
+        let files = self.file_systems.iter().filter(|(_, found)| !found.is_retained());
         let files = files.map(|(id, _)| id.to_string());
         groups
             .chain(self.placement_groups.keys().cloned())
@@ -265,11 +260,7 @@ impl World {
 
     /// Notes the deletion of a file system that may hold data and that nobody said to delete.
     fn watch_data(&mut self, desired: &Desired, step: &Step) {
-        let Step::Delete {
-            resource: Resource::FileSystem(id, _),
-            ..
-        } = step
-        else {
+        let Step::Delete { resource: Resource::FileSystem(id, _), .. } = step else {
             return;
         };
         let Some(found) = self.file_systems.get(id) else {
@@ -280,24 +271,17 @@ impl World {
         let allowed = desired.goal == Goal::Absent
             && wanted.is_some_and(|storage| storage.policy == DeletionPolicy::Delete);
         if found.ever_available && !allowed {
-            self.ledger
-                .sin(format!("data of {id} was deleted though nobody said so"));
+            self.ledger.sin(format!("data of {id} was deleted though nobody said so"));
         }
     }
 
     fn refusal(&mut self, action: &str) -> Option<Failure> {
-        let at = self
-            .fate
-            .refusals
-            .iter()
-            .position(|(refused, _)| refused == action)?;
-        let (action, kind) = self.fate.refusals.remove(at);
-        Some(failure(
-            kind,
-            &action,
-            &kind.to_string(),
-            "as the test wants it",
-        ))
+        let as_told = |kind: Kind| failure(kind, action, &kind.to_string(), "as the test wants it");
+        if let Some(kind) = self.fate.refuse_next.take() {
+            return Some(as_told(kind));
+        }
+        let at = self.fate.refusals.iter().position(|(refused, _)| refused == action)?;
+        Some(as_told(self.fate.refusals.remove(at).1))
     }
 }
 

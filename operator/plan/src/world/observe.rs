@@ -39,10 +39,7 @@ impl World {
         let catalog = &self.catalog;
         Observed {
             object: self.object.clone(),
-            account: Some(Account {
-                id: self.account.clone(),
-                partition: "aws".to_owned(),
-            }),
+            account: Some(Account { id: self.account.clone(), partition: "aws".to_owned() }),
             subnets: catalog.subnets.clone(),
             types: catalog.types.clone(),
             offered: catalog.offered.clone(),
@@ -56,17 +53,9 @@ impl World {
     fn blind(&self) -> Observed {
         let failures = self.fate.reads.iter();
         let failures = failures.map(|kind| -> Failure {
-            failure(
-                *kind,
-                "DescribeInstances",
-                &kind.to_string(),
-                "as the test wants it",
-            )
+            failure(*kind, "DescribeInstances", &kind.to_string(), "as the test wants it")
         });
-        Observed {
-            failures: failures.collect(),
-            ..self.surroundings()
-        }
+        Observed { failures: failures.collect(), ..self.surroundings() }
     }
 
     fn shows(&self, tags: &Tags, hidden: u8) -> bool {
@@ -74,10 +63,7 @@ impl World {
     }
 
     fn groups(&self) -> Vec<Group> {
-        let shown = self
-            .groups
-            .iter()
-            .filter(|(_, found)| self.shows(&found.tags, found.hidden));
+        let shown = self.groups.iter().filter(|(_, found)| self.shows(&found.tags, found.hidden));
         shown
             .map(|(id, found)| Group {
                 id: id.clone(),
@@ -101,10 +87,8 @@ impl World {
     }
 
     fn ports(&self) -> Vec<Interface> {
-        let shown = self
-            .interfaces
-            .iter()
-            .filter(|(_, found)| self.shows(&found.tags, found.hidden));
+        let shown =
+            self.interfaces.iter().filter(|(_, found)| self.shows(&found.tags, found.hidden));
         shown
             .map(|(id, found)| Interface {
                 id: id.clone(),
@@ -116,10 +100,7 @@ impl World {
     }
 
     fn vaults(&self) -> Vec<Volume> {
-        let shown = self
-            .volumes
-            .iter()
-            .filter(|(_, found)| self.shows(&found.tags, found.hidden));
+        let shown = self.volumes.iter().filter(|(_, found)| self.shows(&found.tags, found.hidden));
         shown
             .map(|(id, found)| Volume {
                 id: id.clone(),
@@ -131,10 +112,8 @@ impl World {
     }
 
     fn machines(&self) -> Vec<Instance> {
-        let shown = self
-            .instances
-            .iter()
-            .filter(|(_, found)| self.shows(&found.tags, found.hidden));
+        let shown =
+            self.instances.iter().filter(|(_, found)| self.shows(&found.tags, found.hidden));
         shown
             .map(|(id, found)| Instance {
                 id: id.clone(),
@@ -151,10 +130,8 @@ impl World {
     }
 
     fn file_servers(&self) -> Vec<FileSystem> {
-        let shown = self
-            .file_systems
-            .iter()
-            .filter(|(_, found)| self.shows(&found.tags, found.hidden));
+        let shown =
+            self.file_systems.iter().filter(|(_, found)| self.shows(&found.tags, found.hidden));
         shown
             .map(|(id, found)| FileSystem {
                 id: id.clone(),
@@ -182,11 +159,7 @@ impl World {
 /// Shown from AVAILABLE on.
 fn mount_name(found: &FileServer) -> String {
     let shown = found.lifecycle == Lifecycle::Available;
-    if shown {
-        "abcdefgh".to_owned()
-    } else {
-        String::new()
-    }
+    if shown { "abcdefgh".to_owned() } else { String::new() }
 }
 
 fn said(told: &Told) -> Report {
@@ -199,16 +172,8 @@ fn said(told: &Told) -> Report {
     Report {
         instance_id: told.head.0.clone(),
         state: told.state.clone(),
-        step: if failed {
-            "slurm".to_owned()
-        } else {
-            "head-loop".to_owned()
-        },
-        message: if failed {
-            "slurmctld: fatal".to_owned()
-        } else {
-            String::new()
-        },
+        step: if failed { "slurm".to_owned() } else { "head-loop".to_owned() },
+        message: if failed { "slurmctld: fatal".to_owned() } else { String::new() },
         nodes: nodes.collect(),
         worst: vec![],
     }

@@ -5,11 +5,12 @@ use crate::cluster::{InstanceState, Lifecycle, VolumeState};
 use crate::names::HEAD;
 
 use super::create::take;
-use super::{FileServer, Machine, Told, World};
+use super::{FOREVER, FileServer, Machine, Told, World};
 
 /// Everything one step further.
 pub(super) fn tick(world: &mut World) {
     shown(world);
+    capacity(world);
     small(world);
     file_systems(world);
     machines(world);
@@ -18,22 +19,20 @@ pub(super) fn tick(world: &mut World) {
 
 fn shown(world: &mut World) {
     let hidden = (world.groups.values_mut().map(|found| &mut found.hidden))
-        .chain(
-            world
-                .placement_groups
-                .values_mut()
-                .map(|found| &mut found.hidden),
-        )
+        .chain(world.placement_groups.values_mut().map(|found| &mut found.hidden))
         .chain(world.interfaces.values_mut().map(|found| &mut found.hidden))
         .chain(world.volumes.values_mut().map(|found| &mut found.hidden))
         .chain(world.instances.values_mut().map(|found| &mut found.hidden))
-        .chain(
-            world
-                .file_systems
-                .values_mut()
-                .map(|found| &mut found.hidden),
-        );
+        .chain(world.file_systems.values_mut().map(|found| &mut found.hidden));
     hidden.for_each(|left| *left = left.saturating_sub(1));
+}
+
+fn capacity(world: &mut World) {
+    let types = &mut world.fate.without_capacity;
+    for left in types.values_mut().filter(|left| **left != FOREVER) {
+        *left = left.saturating_sub(1);
+    }
+    types.retain(|_, left| *left > 0);
 }
 
 fn small(world: &mut World) {
@@ -42,18 +41,14 @@ fn small(world: &mut World) {
         pool.coming = pool.coming.saturating_sub(1);
         pool.going = pool.going.map(|left| left.saturating_sub(1));
     }
-    world
-        .placement_groups
-        .retain(|_, pool| pool.going != Some(0));
+    world.placement_groups.retain(|_, pool| pool.going != Some(0));
     for vault in world.volumes.values_mut() {
         vault.left = vault.left.saturating_sub(1);
         if vault.state == VolumeState::Creating && vault.left == 0 {
             vault.state = VolumeState::Available;
         }
     }
-    world
-        .volumes
-        .retain(|_, vault| vault.state != VolumeState::Deleting || vault.left > 0);
+    world.volumes.retain(|_, vault| vault.state != VolumeState::Deleting || vault.left > 0);
 }
 
 fn file_systems(world: &mut World) {
@@ -63,9 +58,7 @@ fn file_systems(world: &mut World) {
             born(found, take(&mut world.fate.failing_file_systems));
         }
     }
-    world
-        .file_systems
-        .retain(|_, found| found.lifecycle != Lifecycle::Deleting || found.left > 0);
+    world.file_systems.retain(|_, found| found.lifecycle != Lifecycle::Deleting || found.left > 0);
 }
 
 fn born(found: &mut FileServer, fails: bool) {
@@ -81,10 +74,7 @@ fn born(found: &mut FileServer, fails: bool) {
 fn machines(world: &mut World) {
     let ids: Vec<_> = world.instances.keys().cloned().collect();
     for id in ids {
-        let attached = world
-            .volumes
-            .values()
-            .any(|vault| vault.user.as_ref() == Some(&id));
+        let attached = world.volumes.values().any(|vault| vault.user.as_ref() == Some(&id));
         let agent = world.agent_ticks();
         let (boot, ready) = (world.catalog.pace.boot, head_is_ready(world));
         let Some(machine) = world.instances.get_mut(&id) else {
@@ -95,11 +85,7 @@ fn machines(world: &mut World) {
             InstanceState::Pending if machine.left == 0 => arrive(machine),
             InstanceState::Running => {
                 machine.up = machine.up.saturating_add(1).min(agent);
-                let may_boot = if machine.role() == HEAD {
-                    attached
-                } else {
-                    ready
-                };
+                let may_boot = if machine.role() == HEAD { attached } else { ready };
                 machine.booted = machine.booted.saturating_add(u8::from(may_boot)).min(boot);
             }
             InstanceState::ShuttingDown if machine.left == 0 => {
@@ -146,10 +132,7 @@ fn head_is_ready(world: &World) -> bool {
 
 /// A head that boots or runs writes what it knows; a dead one's last words stay.
 fn report(world: &mut World) {
-    let heads = world
-        .instances
-        .iter()
-        .filter(|(_, found)| found.role() == HEAD && !found.mute);
+    let heads = world.instances.iter().filter(|(_, found)| found.role() == HEAD && !found.mute);
     let mut heads =
         heads.filter(|(_, found)| found.state == InstanceState::Running && found.booted > 0);
     let Some((id, head)) = heads.next() else {
@@ -160,23 +143,12 @@ fn report(world: &mut World) {
         (true, false) => "Ready",
         (false, _) => "Booting",
     };
-    let nodes = if state == "Ready" {
-        nodes(world)
-    } else {
-        vec![]
-    };
-    world.parameter = Some(Told {
-        head: id.clone(),
-        state: state.to_owned(),
-        nodes,
-    });
+    let nodes = if state == "Ready" { nodes(world) } else { vec![] };
+    world.parameter = Some(Told { head: id.clone(), state: state.to_owned(), nodes });
 }
 
 fn nodes(world: &World) -> Vec<(String, InstanceId, bool)> {
-    let nodes = world
-        .instances
-        .iter()
-        .filter(|(_, found)| found.role() != HEAD && found.is_live());
+    let nodes = world.instances.iter().filter(|(_, found)| found.role() != HEAD && found.is_live());
     nodes
         .map(|(id, found)| (found.slot().to_owned(), id.clone(), world.has_booted(found)))
         .collect()
