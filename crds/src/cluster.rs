@@ -1,9 +1,6 @@
 //! The kind `HPCCluster`: what a user asks for.
 
-#![expect(
-    clippy::doc_markdown,
-    reason = "kubectl explain prints these comments as they are"
-)]
+#![expect(clippy::doc_markdown, reason = "kubectl explain prints these comments as they are")]
 
 mod status;
 
@@ -88,10 +85,7 @@ pub struct AwsSpec {
 /// AWS takes 50 tags on a resource, 10 of which are for the operator, with values of 256 characters.
 fn bound_tags(schema: &mut Schema) {
     schema.insert("maxProperties".to_owned(), json!(40));
-    schema.insert(
-        "additionalProperties".to_owned(),
-        json!({"type": "string", "maxLength": 256}),
-    );
+    schema.insert("additionalProperties".to_owned(), json!({"type": "string", "maxLength": 256}));
 }
 
 /// The subnets of the cluster.
@@ -182,10 +176,7 @@ impl StateVolumeSpec {
 
 impl Default for StateVolumeSpec {
     fn default() -> Self {
-        Self {
-            size_gib: Self::default_size(),
-            deletion_policy: DeletionPolicy::default(),
-        }
+        Self { size_gib: Self::default_size(), deletion_policy: DeletionPolicy::default() }
     }
 }
 
@@ -228,6 +219,7 @@ pub struct QueueSpec {
     /// placement is Cluster (all nodes close together in one placement group) or None. Required
     /// when `networkInterface` is EFA; otherwise the default is no placement group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Placement")]
     pub placement: Option<Placement>,
 }
 
@@ -289,11 +281,7 @@ pub struct LustreSpec {
     pub capacity_gib: i32,
     /// perUnitThroughputMiBps is the throughput per TiB of capacity in MiB/s: 125, 250, 500 or
     /// 1000. Required with Persistent2, refused with Scratch2.
-    #[serde(
-        rename = "perUnitThroughputMiBps",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(rename = "perUnitThroughputMiBps", default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 1_000_000))]
     pub per_unit_throughput_mibps: Option<i32>,
     /// version is the Lustre version. Default: 2.15. Other values may appear.

@@ -2,10 +2,7 @@
 //! can meet has a sentence in the documentation and every place that sets one is found by the
 //! compiler.
 
-#![expect(
-    clippy::doc_markdown,
-    reason = "kubectl explain prints these comments as they are"
-)]
+#![expect(clippy::doc_markdown, reason = "kubectl explain prints these comments as they are")]
 
 mod reason;
 mod set;
@@ -132,12 +129,8 @@ pub enum ConditionType {
 
 impl ConditionType {
     /// What `Ready` of an `HPCCluster` is made of, most basic first.
-    pub const CLUSTER_PARTS: [Self; 4] = [
-        Self::NetworkReady,
-        Self::StorageReady,
-        Self::HeadReady,
-        Self::FleetsReady,
-    ];
+    pub const CLUSTER_PARTS: [Self; 4] =
+        [Self::NetworkReady, Self::StorageReady, Self::HeadReady, Self::FleetsReady];
 
     /// Every type, in the order in status.
     pub fn all() -> impl Iterator<Item = Self> {

@@ -58,11 +58,7 @@ impl Rule {
                 values.push(part);
             }
         }
-        Some(format!(
-            r#""{}; found '{text}'".format([{}])"#,
-            self.message,
-            values.join(", ")
-        ))
+        Some(format!(r#""{}; found '{text}'".format([{}])"#, self.message, values.join(", ")))
     }
 }
 
@@ -76,10 +72,7 @@ pub fn run_rules() -> Vec<Rule> {
     parse(include_str!("rules/benchmarkrun.json"))
 }
 
-#[expect(
-    clippy::expect_used,
-    reason = "the text is compiled in, and tests parse it"
-)]
+#[expect(clippy::expect_used, reason = "the text is compiled in, and tests parse it")]
 fn parse(text: &str) -> Vec<Rule> {
     serde_json::from_str(text).expect("the rules are valid")
 }

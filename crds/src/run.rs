@@ -184,8 +184,6 @@ impl RepeatsSpec {
 
 impl Default for RepeatsSpec {
     fn default() -> Self {
-        Self {
-            count: Self::default_count(),
-        }
+        Self { count: Self::default_count() }
     }
 }

@@ -16,10 +16,7 @@ const FORMATS: [&str; 3] = ["int32", "int64", "date-time"];
 
 /// The definitions of every kind, as they are installed. The only list of kinds.
 pub fn all() -> Vec<CustomResourceDefinition> {
-    vec![
-        finish(&HpcCluster::crd(), &cluster_rules()),
-        finish(&BenchmarkRun::crd(), &run_rules()),
-    ]
+    vec![finish(&HpcCluster::crd(), &cluster_rules()), finish(&BenchmarkRun::crd(), &run_rules())]
 }
 
 /// The definition as JSON with whole numbers written as such, the way people write them.
@@ -47,10 +44,7 @@ fn to_json(definition: &CustomResourceDefinition) -> Value {
     serde_json::to_value(definition).expect("a definition is JSON")
 }
 
-#[expect(
-    clippy::expect_used,
-    reason = "it was a definition, and tests build every one"
-)]
+#[expect(clippy::expect_used, reason = "it was a definition, and tests build every one")]
 fn from_json(definition: Value) -> CustomResourceDefinition {
     serde_json::from_value(definition).expect("a finished definition is a definition")
 }
@@ -72,11 +66,7 @@ fn plain_types(value: &mut Value) {
     if let Some(Value::String(text)) = schema.get_mut("description") {
         *text = one_line_per_paragraph(text);
     }
-    if schema
-        .get("format")
-        .and_then(Value::as_str)
-        .is_some_and(|name| !FORMATS.contains(&name))
-    {
+    if schema.get("format").and_then(Value::as_str).is_some_and(|name| !FORMATS.contains(&name)) {
         schema.remove("format");
     }
 }
@@ -95,14 +85,8 @@ fn is_schema(object: &Map<String, Value>) -> bool {
 }
 
 fn whole_numbers(value: &mut Value) {
-    if let Some(whole) = value
-        .as_f64()
-        .filter(|number| value.is_f64() && number.fract() == 0.0)
-    {
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "bounds are below 2^53, tested"
-        )]
+    if let Some(whole) = value.as_f64().filter(|number| value.is_f64() && number.fract() == 0.0) {
+        #[expect(clippy::cast_possible_truncation, reason = "bounds are below 2^53, tested")]
         let whole = whole as i64;
         *value = whole.into();
     }
@@ -110,28 +94,17 @@ fn whole_numbers(value: &mut Value) {
 
 /// A brand-new object counts as not seen, instead of as finished, to whoever waits for it.
 fn default_status(root: &mut Value) {
-    if let Some(status) = root
-        .pointer_mut("/properties/status")
-        .and_then(Value::as_object_mut)
-    {
+    if let Some(status) = root.pointer_mut("/properties/status").and_then(Value::as_object_mut) {
         status.insert("default".to_owned(), json!({"observedGeneration": -1}));
     }
 }
 
-#[expect(
-    clippy::panic,
-    reason = "the rules are compiled in, and tests attach every one"
-)]
+#[expect(clippy::panic, reason = "the rules are compiled in, and tests attach every one")]
 fn attach(root: &mut Value, rule: &Rule) {
-    let Some(schema) = root
-        .pointer_mut(&pointer(&rule.at))
-        .and_then(Value::as_object_mut)
-    else {
+    let Some(schema) = root.pointer_mut(&pointer(&rule.at)).and_then(Value::as_object_mut) else {
         panic!("a rule names no field: {}", rule.at);
     };
-    let validations = schema
-        .entry("x-kubernetes-validations")
-        .or_insert_with(|| json!([]));
+    let validations = schema.entry("x-kubernetes-validations").or_insert_with(|| json!([]));
     if let Some(validations) = validations.as_array_mut() {
         validations.push(rule.validation());
     }
@@ -139,10 +112,7 @@ fn attach(root: &mut Value, rule: &Rule) {
 
 /// Where the schema of the field at a dotted path lies within the schema of the object.
 fn pointer(path: &str) -> String {
-    path.split('.')
-        .filter(|part| !part.is_empty())
-        .map(step)
-        .collect()
+    path.split('.').filter(|part| !part.is_empty()).map(step).collect()
 }
 
 fn step(part: &str) -> String {

@@ -1,9 +1,6 @@
 //! The kind `HPCCluster`: what the operator answers.
 
-#![expect(
-    clippy::doc_markdown,
-    reason = "kubectl explain prints these comments as they are"
-)]
+#![expect(clippy::doc_markdown, reason = "kubectl explain prints these comments as they are")]
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -129,11 +126,7 @@ pub struct NodesStatus {
 impl NodesStatus {
     /// The counts with their summary.
     pub fn new(ready: i32, desired: i32) -> Self {
-        Self {
-            desired,
-            ready,
-            summary: format!("{ready}/{desired}"),
-        }
+        Self { desired, ready, summary: format!("{ready}/{desired}") }
     }
 }
 

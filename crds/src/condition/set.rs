@@ -27,17 +27,10 @@ impl<'a> ConditionSet<'a> {
     /// Starts from `previous`, for the spec of `generation`, in a pass that happens `now`.
     pub fn new(previous: &'a [Condition], generation: i64, now: impl Into<Time>) -> Self {
         let stays = |condition: &&Condition| {
-            condition
-                .known_type()
-                .is_some_and(|type_| !type_.is_only_when_true())
+            condition.known_type().is_some_and(|type_| !type_.is_only_when_true())
         };
         let conditions = previous.iter().filter(stays).cloned().collect();
-        Self {
-            previous,
-            generation,
-            now: now.into(),
-            conditions,
-        }
+        Self { previous, generation, now: now.into(), conditions }
     }
 
     /// States `type_`. An only-when-true type that is not True is removed.
@@ -130,7 +123,5 @@ fn cut(message: &str) -> String {
         return message.to_owned();
     }
     let end = message.floor_char_boundary(MESSAGE_BYTES - CUT.len());
-    message
-        .get(..end)
-        .map_or_else(String::new, |head| format!("{head}{CUT}"))
+    message.get(..end).map_or_else(String::new, |head| format!("{head}{CUT}"))
 }

@@ -1,9 +1,6 @@
 //! The kind `BenchmarkRun`: what the operator answers.
 
-#![expect(
-    clippy::doc_markdown,
-    reason = "kubectl explain prints these comments as they are"
-)]
+#![expect(clippy::doc_markdown, reason = "kubectl explain prints these comments as they are")]
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

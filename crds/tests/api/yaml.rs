@@ -16,7 +16,7 @@ fn the_committed_yaml_equals_the_types() {
         let committed = fs::read_to_string(&path).unwrap_or_default();
         assert!(
             committed == generated,
-            "{} is out of date: run UPDATE=1 cargo test -p hpc-crds --test yaml",
+            "{} is out of date: run UPDATE=1 cargo test -p hpc-crds yaml",
             path.display()
         );
     }
