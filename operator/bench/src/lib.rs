@@ -11,6 +11,8 @@ pub mod app;
 pub mod evidence;
 pub mod expect;
 pub mod failure;
+mod fio;
+mod json;
 mod labels;
 mod line;
 mod number;

@@ -15,7 +15,7 @@ pub(crate) struct Line<'a> {
     pub number: u64,
     /// Without its end.
     pub text: &'a str,
-    /// Whether the end of the line was seen; a last line without it may be cut in the middle of a number.
+    /// Whether the end of the line was seen; what has none may be cut in the middle of a number.
     pub ended: bool,
     /// Whether this is all of the line.
     pub whole: bool,
@@ -86,7 +86,7 @@ impl Splitter {
             self.carry.extend_from_slice(now);
             let piece = std::mem::take(&mut self.carry);
             self.in_pieces = true;
-            self.deliver(&piece, true, false, sink);
+            self.deliver(&piece, false, false, sink);
             bytes = later;
         }
         self.carry.extend_from_slice(bytes);

@@ -52,7 +52,7 @@ pub struct Metric {
     /// Snake-case name, as in the application's docs page.
     pub name: String,
     /// What tells apart metrics of one name, e.g. job and direction of fio.
-    pub labels: BTreeMap<&'static str, String>,
+    pub labels: Vec<(&'static str, String)>,
     /// The number in `unit`; always finite.
     pub value: f64,
     /// Unit as printed in tables; empty for a plain count.
@@ -203,11 +203,12 @@ impl Table {
 }
 
 impl Parsed {
-    /// The metric of that name, if exactly one has it.
+    /// The metric of that name: the one without labels, else the only one.
     pub fn metric(&self, name: &str) -> Option<&Metric> {
         let mut of_name = self.metrics.iter().filter(|metric| metric.name == name);
+        let total = of_name.clone().find(|metric| metric.labels.is_empty());
         let first = of_name.next()?;
-        of_name.next().is_none().then_some(first)
+        total.or_else(|| of_name.next().is_none().then_some(first))
     }
 
     /// The table of that program.

@@ -46,7 +46,8 @@ impl Stream {
 
 impl Sink for Inner {
     fn line(&mut self, line: Line<'_>) {
-        self.scanner.line(line.number, line.text);
-        self.reader.line(line);
+        if !self.reader.line(line) {
+            self.scanner.line(line.number, line.text);
+        }
     }
 }

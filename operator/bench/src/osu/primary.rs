@@ -1,7 +1,5 @@
 //! The one number a table is known by.
 
-use std::collections::BTreeMap;
-
 use crate::parsed::{Better, Metric, Row, Table};
 
 /// The number that stands for a table: latency at its smallest size (or its only row), the highest bandwidth.
@@ -20,7 +18,7 @@ fn metric(table: &Table, row: &Row, value: f64) -> Metric {
     let size = row.size.map(|size| ("size", size.to_string()));
     Metric {
         name: table.benchmark.clone().unwrap_or_else(|| table.title.clone()),
-        labels: size.into_iter().collect::<BTreeMap<_, _>>(),
+        labels: size.into_iter().collect(),
         value,
         unit: column.map_or("".into(), |column| column.unit.clone()),
         better: column.and_then(|column| column.better),

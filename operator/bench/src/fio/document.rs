@@ -1,0 +1,294 @@
+//! One JSON document of fio, from the events of the JSON reader to what its jobs measured.
+//!
+//! Only what becomes a metric is kept: a document with histograms (`json+`) may be hundreds of megabytes.
+
+use std::collections::BTreeMap;
+
+use crate::json::{Event, unescape};
+use crate::number::finite;
+
+/// The most jobs of one document.
+const MAX_JOBS: usize = 4096;
+/// Percentiles that become metrics.
+const PERCENTILES: [&str; 5] = ["50.000000", "90.000000", "99.000000", "99.900000", "99.990000"];
+
+/// What a document says.
+#[derive(Debug, Default)]
+pub(super) struct Document {
+    /// As printed, e.g. `fio-3.36`.
+    pub version: Option<String>,
+    /// Jobs, or clients of a distributed run.
+    pub jobs: Vec<Job>,
+    /// 1-based line of its `{`.
+    pub line: u64,
+    /// Whether there were more jobs than are kept.
+    pub is_too_large: bool,
+    /// Lines on which a value was given a second time, and differently.
+    pub contradictions: Vec<u64>,
+    path: Vec<Place>,
+    next: Place,
+}
+
+/// One entry of `jobs` or `client_stats`.
+#[derive(Debug, Default)]
+pub(super) struct Job {
+    /// `jobname`.
+    pub name: String,
+    /// `hostname` of a client; the entry that sums them up has none of its own.
+    pub host: Option<String>,
+    /// `groupid`: jobs of one group ran at the same time.
+    pub group: u64,
+    /// errno, 0 for none.
+    pub error: u64,
+    /// `steadystate.attained`.
+    pub is_steady: Option<bool>,
+    /// What each direction measured: the field as `direction/field`, its value and line.
+    pub values: BTreeMap<(&'static str, Field), (f64, u64)>,
+    /// 1-based line of its `{`.
+    pub line: u64,
+}
+
+/// A number of one direction.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Field {
+    /// Bytes moved; 0 means the direction was not used.
+    IoBytes,
+    /// KiB/s.
+    Bw,
+    /// B/s.
+    BwBytes,
+    /// 1/s.
+    Iops,
+    /// Milliseconds.
+    Runtime,
+    /// Of one kind of latency.
+    Latency {
+        /// `clat`, `lat` or `slat`.
+        kind: &'static str,
+        /// Whether it is in nanoseconds (3.x) or microseconds (2.x).
+        is_nanos: bool,
+        /// Which statistic.
+        of: Statistic,
+    },
+}
+
+/// A statistic of a latency.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Statistic {
+    Min,
+    Mean,
+    Max,
+    Stddev,
+    /// An index into the percentiles that are kept.
+    Percentile(usize),
+}
+
+/// What stands at a place of the document.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Place {
+    #[default]
+    Other,
+    Root,
+    Version,
+    Jobs,
+    Job,
+    JobName,
+    Host,
+    Group,
+    Error,
+    SteadyState,
+    Attained,
+    Direction(&'static str),
+    Field(&'static str, Plain),
+    Latency(&'static str, &'static str, bool),
+    Percentiles(&'static str, &'static str, bool),
+    Statistic(&'static str, &'static str, bool, Statistic),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Plain {
+    IoBytes,
+    Bw,
+    BwBytes,
+    Iops,
+    Runtime,
+}
+
+impl Document {
+    pub fn new(line: u64) -> Self {
+        Self { line, next: Place::Root, ..Self::default() }
+    }
+
+    /// Whether it is fio's at all.
+    pub fn is_fio(&self) -> bool {
+        self.version.is_some() || !self.jobs.is_empty()
+    }
+
+    /// What kind of document it is: documents of one kind are states of one run.
+    pub fn kind(&self) -> Vec<(&str, Option<&str>)> {
+        self.jobs.iter().map(|job| (job.name.as_str(), job.host.as_deref())).collect()
+    }
+
+    /// Takes the next event.
+    pub fn event(&mut self, event: Event<'_>, line: u64) {
+        match event {
+            Event::Open => self.open(line),
+            Event::Close => {
+                self.path.pop();
+                self.next = self.element();
+            }
+            Event::Key(key) => self.next = self.place(key),
+            Event::Text(text) => self.text(text),
+            Event::Number(text) => self.number(text, line),
+            Event::Word(_) | Event::End => self.next = self.element(),
+        }
+    }
+
+    fn here(&self) -> Place {
+        self.path.last().copied().unwrap_or_default()
+    }
+
+    /// What an element of the array that is open would be.
+    fn element(&self) -> Place {
+        if self.here() == Place::Jobs { Place::Job } else { Place::Other }
+    }
+
+    /// The place of the value that is read now.
+    fn take_place(&mut self) -> Place {
+        let element = self.element();
+        std::mem::replace(&mut self.next, element)
+    }
+
+    fn open(&mut self, line: u64) {
+        let place = self.next;
+        self.path.push(place);
+        self.next = self.element();
+        if place == Place::Job {
+            self.is_too_large |= self.jobs.len() >= MAX_JOBS;
+            if !self.is_too_large {
+                self.jobs.push(Job { line, ..Job::default() });
+            }
+        }
+    }
+
+    /// What stands under a key of the object that is open.
+    fn place(&self, key: &str) -> Place {
+        match (self.here(), key) {
+            (Place::Root, "fio version") => Place::Version,
+            (Place::Root, "jobs" | "client_stats") => Place::Jobs,
+            (Place::Job, _) => job_place(key),
+            (Place::SteadyState, "attained") => Place::Attained,
+            (Place::Direction(direction), _) => direction_place(direction, key),
+            (Place::Latency(direction, kind, is_nanos), _) => match statistic(key) {
+                Some(of) => Place::Statistic(direction, kind, is_nanos, of),
+                None if key == "percentile" => Place::Percentiles(direction, kind, is_nanos),
+                None => Place::Other,
+            },
+            (Place::Percentiles(direction, kind, is_nanos), _) => {
+                let index = PERCENTILES.iter().position(|percentile| *percentile == key);
+                index.map_or(Place::Other, |index| {
+                    Place::Statistic(direction, kind, is_nanos, Statistic::Percentile(index))
+                })
+            }
+            _ => Place::Other,
+        }
+    }
+
+    fn text(&mut self, raw: &str) {
+        let place = self.take_place();
+        let job = if self.is_too_large { None } else { self.jobs.last_mut() };
+        match (place, job) {
+            (Place::Version, _) => self.version = Some(unescape(raw).into_owned()),
+            (Place::JobName, Some(job)) => job.name = unescape(raw).into_owned(),
+            (Place::Host, Some(job)) => job.host = Some(unescape(raw).into_owned()),
+            _ => {}
+        }
+    }
+
+    fn number(&mut self, text: &str, line: u64) {
+        let place = self.take_place();
+        if place == Place::Other || self.is_too_large {
+            return;
+        }
+        let (Some(value), Some(job)) = (finite(text), self.jobs.last_mut()) else { return };
+        if place == Place::Group {
+            job.group = text.parse().unwrap_or_default();
+        } else if place == Place::Error {
+            job.error = text.parse().unwrap_or(1);
+        } else if place == Place::Attained {
+            job.is_steady = Some(value > 0.0);
+        } else if let Place::Field(direction, plain) = place {
+            self.value(direction, plain.into(), value, line);
+        } else if let Place::Statistic(direction, kind, is_nanos, of) = place {
+            self.value(direction, Field::Latency { kind, is_nanos, of }, value, line);
+        }
+    }
+
+    fn value(&mut self, direction: &'static str, field: Field, value: f64, line: u64) {
+        let Some(job) = self.jobs.last_mut() else { return };
+        let first = job.values.entry((direction, field)).or_insert((value, line));
+        if first.0.total_cmp(&value).is_ne() {
+            self.contradictions.push(line);
+        }
+    }
+}
+
+impl From<Plain> for Field {
+    fn from(plain: Plain) -> Self {
+        match plain {
+            Plain::IoBytes => Self::IoBytes,
+            Plain::Bw => Self::Bw,
+            Plain::BwBytes => Self::BwBytes,
+            Plain::Iops => Self::Iops,
+            Plain::Runtime => Self::Runtime,
+        }
+    }
+}
+
+/// The percentile at an index, as a part of a name: `p99`, `p99.9`.
+pub(super) fn percentile(index: usize) -> String {
+    let text = PERCENTILES.get(index).copied().unwrap_or_default();
+    format!("p{}", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+fn job_place(key: &str) -> Place {
+    match key {
+        "jobname" => Place::JobName,
+        "hostname" => Place::Host,
+        "groupid" => Place::Group,
+        "error" => Place::Error,
+        "steadystate" => Place::SteadyState,
+        "read" => Place::Direction("read"),
+        "write" => Place::Direction("write"),
+        "trim" => Place::Direction("trim"),
+        "mixed" => Place::Direction("mixed"),
+        _ => Place::Other,
+    }
+}
+
+fn direction_place(direction: &'static str, key: &str) -> Place {
+    match key {
+        "io_bytes" => Place::Field(direction, Plain::IoBytes),
+        "bw" => Place::Field(direction, Plain::Bw),
+        "bw_bytes" => Place::Field(direction, Plain::BwBytes),
+        "iops" => Place::Field(direction, Plain::Iops),
+        "runtime" => Place::Field(direction, Plain::Runtime),
+        "clat_ns" => Place::Latency(direction, "clat", true),
+        "lat_ns" => Place::Latency(direction, "lat", true),
+        "slat_ns" => Place::Latency(direction, "slat", true),
+        "clat" => Place::Latency(direction, "clat", false),
+        "lat" => Place::Latency(direction, "lat", false),
+        "slat" => Place::Latency(direction, "slat", false),
+        _ => Place::Other,
+    }
+}
+
+fn statistic(key: &str) -> Option<Statistic> {
+    match key {
+        "min" => Some(Statistic::Min),
+        "mean" => Some(Statistic::Mean),
+        "max" => Some(Statistic::Max),
+        "stddev" => Some(Statistic::Stddev),
+        _ => None,
+    }
+}

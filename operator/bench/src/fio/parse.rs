@@ -1,0 +1,296 @@
+//! Reads fio's output: the last state of each run in it, with notices before, between and after.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use super::document::{Document, Field, Job, Statistic, percentile};
+use crate::evidence::Evidence;
+use crate::failure::{ParseError, Reason};
+use crate::json::{self, Taken};
+use crate::line::Line;
+use crate::parsed::{Better, Complete, Metric, Parsed};
+
+/// Different runs one log may hold.
+const MAX_RUNS: usize = 64;
+/// Lines of noise that are worth a warning each.
+const MAX_NOISE: usize = 20;
+
+/// Reads one log.
+#[derive(Debug, Default)]
+pub(crate) struct Reader {
+    json: json::Reader,
+    open: Option<Document>,
+    done: Vec<(Document, u32)>,
+    damaged: Option<u64>,
+    error: Option<ParseError>,
+    parsed: Parsed,
+    noise: usize,
+}
+
+impl Reader {
+    /// Takes the next line; whether it was part of a document.
+    pub(crate) fn line(&mut self, line: Line<'_>) -> bool {
+        let number = line.number;
+        let (open, done) = (&mut self.open, &mut self.done);
+        let taken = self.json.line(line, |event| {
+            let document = open.get_or_insert_with(|| Document::new(number));
+            document.event(event, number);
+            if event == json::Event::End
+                && let Some(document) = open.take().filter(Document::is_fio)
+            {
+                keep(done, document);
+            }
+        });
+        match taken {
+            Taken::Json | Taken::Outside => {}
+            Taken::Noise => self.noise(line),
+            Taken::Damage => self.damage(number),
+        }
+        self.bounds(number);
+        taken == Taken::Json
+    }
+
+    fn noise(&mut self, line: Line<'_>) {
+        self.noise += usize::from(!line.text.trim().is_empty());
+        if self.noise <= MAX_NOISE && !line.text.trim().is_empty() {
+            let text: String = line.text.trim().chars().take(120).collect();
+            self.parsed.warn(line.number, format!("not of the document: {text}"));
+        }
+    }
+
+    /// A document that is damaged gives no number at all: nothing says what else of it is missing.
+    fn damage(&mut self, line: u64) {
+        self.json.reset();
+        if self.open.take().is_some_and(|document| document.is_fio()) {
+            self.damaged = Some(line);
+        }
+    }
+
+    fn bounds(&mut self, line: u64) {
+        let too_many_jobs = self.open.as_ref().is_some_and(|document| document.is_too_large);
+        if self.error.is_none() && (too_many_jobs || self.done.len() > MAX_RUNS) {
+            let detail = "more jobs or runs than one log may hold; use group_reporting";
+            self.error = Some(ParseError::new(line, Reason::TooLarge, detail));
+        }
+    }
+
+    /// Ends the log.
+    pub(crate) fn finish(mut self, lines: u64, _evidence: &Evidence) -> Result<Parsed, ParseError> {
+        if let Some(error) = self.error {
+            return Err(error);
+        }
+        let is_cut = self.json.is_inside() || self.open.is_some();
+        if self.done.is_empty() {
+            return Err(match (is_cut, self.damaged) {
+                (_, Some(line)) => {
+                    ParseError::new(line, Reason::Malformed, "the JSON document is damaged here")
+                }
+                (true, None) => ParseError::new(
+                    lines,
+                    Reason::Incomplete,
+                    "incomplete JSON: the document does not end",
+                ),
+                (false, None) => {
+                    ParseError::new(lines, Reason::NotFound, "no JSON document of fio")
+                }
+            });
+        }
+        if is_cut || self.damaged.is_some() {
+            let line = self.damaged.unwrap_or(lines);
+            self.parsed.warn(line, "the last document is cut or damaged; an earlier one is given");
+        }
+        let is_whole = !is_cut && self.damaged.is_none();
+        let mut parsed = self.parsed;
+        let mut sound = true;
+        for run in &self.done {
+            sound &= report(run, &mut parsed);
+        }
+        if parsed.metrics.is_empty() {
+            return Err(nothing(&self.done));
+        }
+        parsed.complete = if sound && is_whole { Complete::Yes } else { Complete::No };
+        Ok(parsed)
+    }
+}
+
+/// States of one run follow each other (`--status-interval`): the last one counts.
+fn keep(done: &mut Vec<(Document, u32)>, document: Document) {
+    match done.iter_mut().find(|(earlier, _)| earlier.kind() == document.kind()) {
+        Some(run) => *run = (document, run.1 + 1),
+        None => done.push((document, 1)),
+    }
+}
+
+fn nothing(done: &[(Document, u32)]) -> ParseError {
+    let failed = done.iter().flat_map(|(document, _)| &document.jobs).find(|job| job.error != 0);
+    if let Some(job) = failed {
+        let detail = format!("job '{}' ended with error {}", job.name, job.error);
+        return ParseError::new(job.line, Reason::Fatal, detail);
+    }
+    let line = done.first().map_or(0, |(document, _)| document.line);
+    ParseError::new(line, Reason::NoData, "no job moved a byte")
+}
+
+/// Turns a run into metrics; whether all of it can be trusted.
+fn report((document, states): &(Document, u32), parsed: &mut Parsed) -> bool {
+    if *states > 1 {
+        parsed.warn(document.line, format!("{states} states of one run; the last one counts"));
+    }
+    for line in &document.contradictions {
+        parsed.warn(*line, "a value is given twice, and differently; the first is kept");
+    }
+    let mut sound = document.contradictions.is_empty();
+    let mut totals = BTreeMap::new();
+    for job in &document.jobs {
+        if job.error != 0 {
+            sound = false;
+            parsed.warn(
+                job.line,
+                format!("job '{}' ended with error {}: no numbers of it", job.name, job.error),
+            );
+            continue;
+        }
+        if job.is_steady == Some(false) {
+            parsed.warn(job.line, format!("job '{}' did not reach its steady state", job.name));
+        }
+        of_job(job, document, parsed, &mut totals);
+    }
+    if sound {
+        add_totals(document, &totals, parsed);
+    }
+    sound
+}
+
+/// Sums of a group of jobs that ran at the same time: rates add up, latencies do not.
+type Totals = BTreeMap<(u64, &'static str, &'static str), (f64, u64)>;
+
+fn of_job(job: &Job, document: &Document, parsed: &mut Parsed, totals: &mut Totals) {
+    for direction in ["read", "write", "trim", "mixed"] {
+        let value = |field: Field| job.values.get(&(direction, field)).copied();
+        if value(Field::IoBytes).is_none_or(|(bytes, _)| bytes <= 0.0) {
+            continue;
+        }
+        check_bandwidth(job, direction, parsed);
+        for ((of, field), (value, line)) in &job.values {
+            let Some(shown) = shown(field).filter(|_| *of == direction) else { continue };
+            if shown.adds_up && job.name != "All clients" {
+                let total =
+                    totals.entry((job.group, direction, shown.unit)).or_insert((0.0, *line));
+                total.0 += value / shown.divisor;
+            }
+            let labels = labels(job, document);
+            parsed.metrics.push(shown.metric(direction, labels, *value, *line));
+        }
+    }
+}
+
+/// Two spellings of one number that disagree are worth a word.
+fn check_bandwidth(job: &Job, direction: &'static str, parsed: &mut Parsed) {
+    let value = |field| job.values.get(&(direction, field)).copied();
+    let (Some((bw, line)), Some((bytes, _))) = (value(Field::Bw), value(Field::BwBytes)) else {
+        return;
+    };
+    if (bytes / 1024.0 - bw).abs() > 1.0 + bw * 0.01 {
+        parsed.warn(line, format!("bw ({bw} KiB/s) and bw_bytes ({bytes} B/s) disagree"));
+    }
+}
+
+fn labels(job: &Job, document: &Document) -> Vec<(&'static str, String)> {
+    let mut labels = vec![("job", job.name.clone())];
+    labels.extend(job.host.clone().map(|host| ("host", host)));
+    if document.jobs.iter().any(|other| other.group != job.group) {
+        labels.push(("group", job.group.to_string()));
+    }
+    labels
+}
+
+/// A total is given where it says more than the jobs: several of them, all in one group, no client among them.
+fn add_totals(document: &Document, totals: &Totals, parsed: &mut Parsed) {
+    let groups: Vec<_> = document.jobs.iter().map(|job| job.group).collect();
+    let is_one_group = groups.windows(2).all(|pair| pair.first() == pair.last());
+    if document.jobs.len() < 2 || document.jobs.iter().any(|job| job.host.is_some()) {
+        return;
+    }
+    for ((group, direction, unit), (value, line)) in totals {
+        let shown = if *unit == "KiB/s" { BW } else { IOPS };
+        let labels = if is_one_group { Vec::new() } else { vec![("group", group.to_string())] };
+        parsed
+            .metrics
+            .push(Shown { divisor: 1.0, ..shown }.metric(direction, labels, *value, *line));
+    }
+}
+
+/// How a field is shown.
+struct Shown {
+    name: Cow<'static, str>,
+    unit: &'static str,
+    divisor: f64,
+    better: Option<Better>,
+    adds_up: bool,
+}
+
+const BW: Shown = Shown {
+    name: Cow::Borrowed("bw_kib"),
+    unit: "KiB/s",
+    divisor: 1.0,
+    better: Some(Better::Higher),
+    adds_up: true,
+};
+const IOPS: Shown = Shown {
+    name: Cow::Borrowed("iops"),
+    unit: "1/s",
+    divisor: 1.0,
+    better: Some(Better::Higher),
+    adds_up: true,
+};
+
+fn shown(field: &Field) -> Option<Shown> {
+    match field {
+        Field::Bw => Some(BW),
+        Field::Iops => Some(IOPS),
+        Field::IoBytes | Field::BwBytes => None,
+        Field::Runtime => Some(Shown {
+            name: "runtime_s".into(),
+            unit: "s",
+            divisor: 1000.0,
+            better: None,
+            adds_up: false,
+        }),
+        Field::Latency { kind, is_nanos, of } => Some(Shown {
+            name: format!("{kind}_{}_us", statistic(*of)).into(),
+            unit: "us",
+            divisor: if *is_nanos { 1000.0 } else { 1.0 },
+            better: Some(Better::Lower),
+            adds_up: false,
+        }),
+    }
+}
+
+fn statistic(of: Statistic) -> String {
+    match of {
+        Statistic::Min => "min".to_owned(),
+        Statistic::Mean => "mean".to_owned(),
+        Statistic::Max => "max".to_owned(),
+        Statistic::Stddev => "stddev".to_owned(),
+        Statistic::Percentile(index) => percentile(index),
+    }
+}
+
+impl Shown {
+    fn metric(
+        self,
+        direction: &str,
+        labels: Vec<(&'static str, String)>,
+        value: f64,
+        line: u64,
+    ) -> Metric {
+        Metric {
+            name: format!("{direction}_{}", self.name),
+            labels,
+            value: value / self.divisor,
+            unit: self.unit.into(),
+            better: self.better,
+            line,
+        }
+    }
+}
