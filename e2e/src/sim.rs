@@ -14,7 +14,7 @@ use crate::error::{LabError, Result};
 use crate::places;
 use crate::process::{Identity, Lifetime, Process, Spawn};
 
-pub use control::{Call, Fault, Resource, Sim, Strike, When};
+pub use control::{Call, Fault, Held, Resource, Sim, Strike, Then, When};
 
 /// How long the simulator may take until it listens.
 const READY: Duration = Duration::from_secs(20);
@@ -30,6 +30,8 @@ pub struct Settings {
     pub time_scale: f64,
     /// Whether instances are real processes on this machine.
     pub bodies: bool,
+    /// Marks the bodies' processes; a simulator ends what an earlier one of its prefix left.
+    pub prefix: String,
     /// Its files, the bodies' consoles among them.
     pub dir: PathBuf,
     /// How long it lives.
@@ -39,8 +41,9 @@ pub struct Settings {
 impl Settings {
     /// A simulator that dies with this process and ends its bodies first.
     pub fn new(dir: impl Into<PathBuf>, seed: u64, time_scale: f64, bodies: bool) -> Self {
+        let prefix = format!("awssim-{}", std::process::id());
         let lifetime = Lifetime::WithParent(Signal::SIGTERM);
-        Self { seed, time_scale, bodies, dir: dir.into(), lifetime }
+        Self { seed, time_scale, bodies, prefix, dir: dir.into(), lifetime }
     }
 }
 
@@ -99,16 +102,18 @@ impl Awssim {
 
 fn arguments(settings: &Settings) -> Vec<String> {
     let bodies = if settings.bodies { "all" } else { "none" };
-    [
-        ("--listen", "127.0.0.1:0".to_owned()),
-        ("--seed", settings.seed.to_string()),
-        ("--time-scale", settings.time_scale.to_string()),
-        ("--state-dir", settings.dir.display().to_string()),
-        ("--bodies", bodies.to_owned()),
-    ]
-    .into_iter()
-    .flat_map(|(flag, value)| [flag.to_owned(), value])
-    .collect()
+    let mut arguments = vec![
+        "--listen=127.0.0.1:0".to_owned(),
+        format!("--seed={}", settings.seed),
+        format!("--time-scale={}", settings.time_scale),
+        format!("--state-dir={}", settings.dir.display()),
+        format!("--bodies={bodies}"),
+        format!("--body-prefix={}", settings.prefix),
+    ];
+    if settings.lifetime == Lifetime::Detached {
+        arguments.push("--detached".to_owned());
+    }
+    arguments
 }
 
 async fn announced(process: &mut Process) -> Result<String> {

@@ -179,7 +179,7 @@ impl Story {
             }
         }
         // Documents, not a List: kubectl leaves the validation of a List's items to old rules.
-        Ok(objects.iter().map(|object| format!("---\n{object}\n")).collect())
+        Ok(objects.iter().flat_map(|object| [object.to_string(), "\n---\n".to_owned()]).collect())
     }
 }
 

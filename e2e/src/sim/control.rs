@@ -111,6 +111,33 @@ pub enum Strike {
     },
 }
 
+/// A parked call.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Held {
+    /// Names it to [`Sim::release`].
+    pub id: u64,
+    /// Such as `RunInstances`.
+    pub action: String,
+    /// The `hpcops.dev:role` it is about, if any.
+    pub role: Option<String>,
+    /// Which successful call of this action and role it is, from 1.
+    pub occurrence: u32,
+    /// Its client token.
+    pub token: Option<String>,
+    /// On which side of its effect it is parked.
+    pub when: When,
+}
+
+/// What becomes of a parked call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Then {
+    /// It goes on.
+    Continue,
+    /// Its connection breaks without an answer.
+    Drop,
+}
+
 /// A fault to arm.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -187,29 +214,74 @@ impl Sim {
         self.send(reqwest::Method::DELETE, "faults", None).await.map(drop)
     }
 
-    /// Waits until a call is parked, and gives what the simulator says of it.
-    pub async fn await_held(&self, deadline: Duration) -> Result<Value> {
-        eventually("a call is held", deadline, async || {
-            let held: Vec<Value> = self.get("held").await?;
-            Ok(held.into_iter().next())
-        })
-        .await
+    /// The calls parked now.
+    pub async fn held(&self) -> Result<Vec<Held>> {
+        self.get("held").await
     }
 
-    /// Lets every parked call go on.
-    pub async fn release(&self) -> Result<()> {
-        self.post("release", &json!({})).await.map(drop)
+    /// Waits until a call is parked.
+    pub async fn await_held(&self, deadline: Duration) -> Result<Held> {
+        eventually("a call is held", deadline, async || Ok(self.held().await?.into_iter().next()))
+            .await
     }
 
-    /// Breaks the connection of every parked call: nobody will hear its answer.
-    pub async fn drop_held(&self) -> Result<()> {
-        self.post("release", &json!({"drop": true})).await.map(drop)
+    /// Lets a parked call go on, or breaks its connection so that nobody hears its answer.
+    pub async fn release(&self, held: &Held, then: Then) -> Result<()> {
+        self.post("release", &json!({"id": held.id, "then": then})).await.map(drop)
     }
 
     /// Says how many instances of a type may still start in a zone; nothing is plentiful.
     pub async fn capacity(&self, instance_type: &str, zone: &str, free: Option<u32>) -> Result<()> {
         let pool = json!({"type": instance_type, "zone": zone, "free": free});
         self.post("capacity", &pool).await.map(drop)
+    }
+
+    /// Makes a file system FAILED, or the next one when it settles.
+    pub async fn fail_file_system(&self, id: Option<&str>, message: &str) -> Result<()> {
+        self.post("fsx", &json!({"id": id, "message": message})).await.map(drop)
+    }
+
+    /// Ends an instance as AWS would: `verb` is `terminate` or `fail`.
+    pub async fn end_instance(&self, id: &str, verb: &str, code: &str) -> Result<()> {
+        let path = format!("instances/{id}/{verb}");
+        self.post(&path, &json!({"code": code, "message": code})).await.map(drop)
+    }
+
+    /// Brings an instance's agent `online`, makes it `lost`, or lets it `never` come.
+    pub async fn agent(&self, id: &str, state: &str) -> Result<()> {
+        self.post(&format!("instances/{id}/agent"), &json!({"agent": state})).await.map(drop)
+    }
+
+    /// Makes this access key belong to another account.
+    pub async fn move_to_account(&self, account: &str) -> Result<()> {
+        let body = json!({"accessKey": self.access_key, "accountId": account});
+        self.post("account", &body).await.map(drop)
+    }
+
+    /// Replaces the denied IAM actions; none allows all.
+    pub async fn deny(&self, actions: &[&str]) -> Result<()> {
+        self.post("deny", &json!({"actions": actions})).await.map(drop)
+    }
+
+    /// Sets a quota by name.
+    pub async fn quota(&self, name: &str, value: u64) -> Result<()> {
+        self.post("quota", &json!({"name": name, "value": value})).await.map(drop)
+    }
+
+    /// Scripts what bodiless instances answer to commands whose script, parameter or decoded
+    /// payload contains `matching`.
+    pub async fn respond(&self, matching: &str, stdout: &str) -> Result<()> {
+        self.post("bodiless", &json!({"matching": matching, "stdout": stdout})).await.map(drop)
+    }
+
+    /// Changes switches of the account: `bodies`, `agents`, `instanceProfiles`, `keyPairs`, `delays`.
+    pub async fn configure(&self, switches: &Value) -> Result<()> {
+        self.post("config", switches).await.map(drop)
+    }
+
+    /// Ids of the instances, of all accounts, whose body lives on this machine.
+    pub async fn bodies(&self) -> Result<Vec<String>> {
+        self.get("bodies").await
     }
 
     /// What real AWS lets pass but no operator should ask for.

@@ -3,6 +3,15 @@
 //!
 //! `make repeat STORY=name N=20` runs one story many times.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::wildcard_enum_match_arm,
+    reason = "stories are tests: a panic is a failure with its place and words"
+)]
+
 mod admission;
 mod chart;
 mod columns;
