@@ -6,6 +6,7 @@ use super::Scene;
 use crate::catalog::{images, subnets, vpc_id};
 use crate::clock::Delay;
 use crate::world::World;
+use crate::{ec2, fsx, ssm};
 
 impl Scene<'_> {
     /// What `pick` gives for the named account or for each.
@@ -100,6 +101,10 @@ pub fn config(scene: &Scene<'_>) -> Value {
         "vpc": vpc_id(&region),
         "subnets": subnets,
         "images": images,
+        "actions": {
+            "ec2": ec2::actions(), "fsx": fsx::actions(), "ssm": ssm::actions(),
+            "sts": ["GetCallerIdentity"],
+        },
         "keys": scene.shared.state().keys(),
         "accounts": accounts,
     })

@@ -136,6 +136,11 @@ const ACTIONS: [(&str, Action); 31] = [
     ("TerminateInstances", instances::terminate),
 ];
 
+/// Names of the actions.
+pub fn actions() -> Vec<&'static str> {
+    ACTIONS.iter().map(|(name, _)| *name).collect()
+}
+
 /// Performs an EC2 action.
 pub fn perform(call: &mut Call<'_>, action: &str, mut params: Params) -> Result<Value, ApiError> {
     let unknown = || {

@@ -1,6 +1,6 @@
 //! `DescribeInstanceTypes` and `DescribeInstanceTypeOfferings`.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::filters::Filters;
 use super::page::{Page, paginate};
@@ -48,7 +48,7 @@ pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> 
         .collect();
     // Without `MaxResults` the service still answers at most 100 types.
     let (rows, next) = paginate(rows, &page.or_size(100), call.engine.dice, &call.now.to_string());
-    let rows: Vec<Value> = rows.into_iter().map(|t| lower_camel(&t.raw)).collect();
+    let rows: Vec<Value> = rows.into_iter().map(|t| to_wire(&t.raw)).collect();
     Ok(json!({"instanceTypeSet": rows, "nextToken": next}))
 }
 
@@ -103,20 +103,37 @@ fn value(t: &InstanceType, name: &str) -> Vec<String> {
     }
 }
 
-/// Member names of the wire: the first letter is small. The exceptions are
-/// those of EC2's model.
-fn lower_camel(value: &Value) -> Value {
+/// Member names of the wire: the first letter is small, but for the exceptions
+/// of EC2's model.
+fn to_wire(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
-            let renamed = members.iter().map(|(name, value)| (wire_name(name), lower_camel(value)));
-            Value::Object(renamed.collect::<Map<_, _>>())
+            Value::Object(members.iter().map(|(name, value)| member_to_wire(name, value)).collect())
         }
-        Value::Array(items) => Value::Array(items.iter().map(lower_camel).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(to_wire).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
 
-fn wire_name(member: &str) -> String {
+fn member_to_wire(member: &str, value: &Value) -> (String, Value) {
+    let name = match member {
+        "EbsCards" => "ebsCardSet".to_owned(),
+        "InterfaceTypes" => "interfaceTypeSet".to_owned(),
+        "Workloads" => "workloadSet".to_owned(),
+        other => first_letter_small(other),
+    };
+    let value = if member == "InferenceAcceleratorInfo" {
+        // The one list whose elements are not called `item`; no type has two.
+        let accelerator = value.pointer("/Accelerators/0").map(to_wire);
+        let memory = value.get("TotalInferenceMemoryInMiB");
+        json!({"accelerators": {"member": accelerator}, "totalInferenceMemoryInMiB": memory})
+    } else {
+        to_wire(value)
+    };
+    (name, value)
+}
+
+fn first_letter_small(member: &str) -> String {
     let mut letters = member.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }

@@ -102,6 +102,11 @@ const ACTIONS: [(&str, Action); 5] = [
     ("TagResource", actions::tag),
 ];
 
+/// Names of the actions.
+pub fn actions() -> Vec<&'static str> {
+    ACTIONS.iter().map(|(name, _)| *name).collect()
+}
+
 /// Performs an FSx action.
 pub fn perform(call: &mut Call<'_>, action: &str, request: &Value) -> Result<Value, ApiError> {
     let run = ACTIONS.iter().find(|(name, _)| *name == action).map(|(_, run)| run);

@@ -58,7 +58,6 @@ fn render_get(command: &Command, instance_id: &str, invocation: &Invocation) -> 
         "StandardOutputUrl": "",
         "StandardErrorContent": if done { invocation.stderr.as_str() } else { "" },
         "StandardErrorUrl": "",
-        "CloudWatchOutputConfig": {"CloudWatchLogGroupName": "", "CloudWatchOutputEnabled": false},
     })
 }
 
