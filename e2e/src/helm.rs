@@ -95,8 +95,14 @@ impl Helm {
             let applied = api.patch(&name, &PatchParams::apply("lab"), &Patch::Apply(crd)).await;
             applied.map_err(LabError::kube(format!("apply {name}")))?;
         }
-        for crd in &crds {
-            await_established(&api, &crd.name_any()).await?;
+        self.await_crds(client).await
+    }
+
+    /// Waits until both kinds are served and their schema is published.
+    pub async fn await_crds(&self, client: &Client) -> Result<()> {
+        let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+        for crd in ["hpcclusters.hpcops.dev", "benchmarkruns.hpcops.dev"] {
+            await_established(&api, crd).await?;
         }
         await_published(client).await
     }

@@ -81,7 +81,7 @@ impl Awssim {
 
     /// The control API as the holder of an access key sees it.
     pub fn account(&self, access_key: &str) -> Sim {
-        Sim::new(&self.url, access_key)
+        Sim::at(&self.url, access_key)
     }
 
     /// Its process.

@@ -167,7 +167,8 @@ impl Fault {
 }
 
 impl Sim {
-    pub(super) fn new(url: &str, access_key: &str) -> Self {
+    /// The control API of the simulator at `url`.
+    pub fn at(url: &str, access_key: &str) -> Self {
         let (url, access_key) = (url.trim_end_matches('/').to_owned(), access_key.to_owned());
         Self { url, access_key, http: reqwest::Client::new() }
     }

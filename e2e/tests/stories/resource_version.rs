@@ -57,7 +57,7 @@ async fn a_stale_status_write_is_refused_and_a_fresh_one_works(story: Arc<Story>
     assert_ne!(other.resource_version(), planned_on);
     match write(&story, "stale", planned_on.as_deref(), 1).await {
         Err(kube::Error::Api(status)) => {
-            assert_eq!((status.code, &*status.reason), (409, "Conflict"))
+            assert_eq!((status.code, &*status.reason), (409, "Conflict"));
         }
         other => panic!("a write on an old version must conflict, got {other:?}"),
     }

@@ -1,0 +1,197 @@
+//! `hpc-lab demo`: what the README's first command shows. It does nothing that a user could not do
+//! with kubectl, except that it copies the benchmark programs onto the simulated file system.
+
+mod table;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hpc_crds::{BenchmarkRun, Condition, ConditionStatus, HpcCluster};
+use hpc_e2e::control_plane::client_of;
+use hpc_e2e::process::run as run_program;
+use hpc_e2e::sim::Sim;
+use hpc_e2e::{LabError, Result, places};
+use kube::{Api, Client};
+use serde_json::Value;
+use tokio::process::Command;
+
+use crate::progress::{Clock, Seen, say};
+use crate::site::{Site, State};
+use crate::{osu, up};
+
+/// Names in `examples/quickstart.yaml`.
+const CLUSTER: &str = "quickstart";
+const RUN: &str = "quickstart-osu";
+/// How long the cluster may take; about two minutes of it are real boots.
+const CLUSTER_READY: Duration = Duration::from_mins(10);
+/// How long the run may take.
+const RUN_FINISHED: Duration = Duration::from_mins(10);
+
+/// Takes the quickstart through the lab and leaves the lab up.
+pub async fn run(site: &Site, wishes: &up::Wishes) -> Result<()> {
+    let clock = Clock::start();
+    let state = up::run(site, wishes).await?;
+    let demo = Demo {
+        clock,
+        client: client_of(&site.kubeconfig()).await?,
+        sim: Sim::at(&state.sim_url, up::access_key()),
+        programs: osu::programs().await?,
+        site,
+    };
+    demo.apply().await?;
+    demo.await_cluster().await?;
+    demo.await_run().await?;
+    demo.show(&state).await
+}
+
+struct Demo<'a> {
+    clock: Clock,
+    client: Client,
+    sim: Sim,
+    programs: PathBuf,
+    site: &'a Site,
+}
+
+impl Demo<'_> {
+    async fn apply(&self) -> Result<()> {
+        let example = example();
+        self.clock.tell(&format!("kubectl apply -f {}", shown(&example)));
+        let said = self.kubectl(&["apply", "-f", &example.display().to_string()]).await?;
+        said.lines().for_each(|line| self.clock.tell(line));
+        Ok(())
+    }
+
+    async fn await_cluster(&self) -> Result<()> {
+        let clusters: Api<HpcCluster> = Api::default_namespaced(self.client.clone());
+        let mut placed = false;
+        self.clock
+            .wait("HPCCluster quickstart to be Ready", CLUSTER_READY, async || {
+                if !placed {
+                    placed = self.place_programs().await?;
+                }
+                let cluster = clusters.get(CLUSTER).await;
+                let cluster = cluster.map_err(LabError::kube("read the cluster"))?;
+                let conditions = cluster.status.map(|status| status.conditions);
+                Ok(judge(&conditions.unwrap_or_default(), "Ready"))
+            })
+            .await?;
+        self.clock.tell("HPCCluster quickstart is Ready");
+        Ok(())
+    }
+
+    async fn await_run(&self) -> Result<()> {
+        let runs: Api<BenchmarkRun> = Api::default_namespaced(self.client.clone());
+        self.clock
+            .wait("BenchmarkRun quickstart-osu to be Finished", RUN_FINISHED, async || {
+                let run = runs.get(RUN).await.map_err(LabError::kube("read the run"))?;
+                let status = run.status.unwrap_or_default();
+                let progress = status.progress.unwrap_or_default();
+                Ok(match judge(&status.conditions, "Finished") {
+                    Seen::Waiting(state) if progress.summary.is_empty() => Seen::Waiting(state),
+                    Seen::Waiting(_) => {
+                        let message = &progress.message;
+                        Seen::Waiting(format!("{} attempts; {message}", progress.summary))
+                    }
+                    seen @ (Seen::Done(()) | Seen::Hopeless(_)) => seen,
+                })
+            })
+            .await?;
+        self.clock.tell("BenchmarkRun quickstart-osu is Finished");
+        Ok(())
+    }
+
+    /// Copies the programs to where the run looks for them, once the file system exists.
+    async fn place_programs(&self) -> Result<bool> {
+        let ledger = self.sim.living().await?;
+        let Some(storage) = ledger.iter().find(|resource| resource.kind == "file-system") else {
+            return Ok(false);
+        };
+        let data = self.site.run_dir().join("awssim/fsx").join(&storage.account).join(&storage.id);
+        if !data.is_dir() {
+            return Ok(false);
+        }
+        let path = program_path()?;
+        osu::place(&self.programs, &data.join(&path.below))?;
+        self.clock.tell(&format!("the OSU programs are at {} on {}", path.whole, storage.id));
+        Ok(true)
+    }
+
+    async fn show(&self, state: &State) -> Result<()> {
+        say("");
+        say(self.kubectl(&["get", "hpcclusters"]).await?.trim_end());
+        say("");
+        say(self.kubectl(&["get", "benchmarkruns"]).await?.trim_end());
+        let runs: Api<BenchmarkRun> = Api::default_namespaced(self.client.clone());
+        let run = runs.get(RUN).await.map_err(LabError::kube("read the run"))?;
+        let status = run.status.unwrap_or_default();
+        say("");
+        table::cells(&status);
+        table::rows(&self.client, &status).await?;
+        say(
+            "Measured between processes of this machine on simulated AWS: take no number for that of hardware.",
+        );
+        say(&format!("The lab stays up: . .lab/env   Ledger: {}/_sim/ledger", state.sim_url));
+        say(
+            "Give everything back: kubectl delete -f examples/quickstart.yaml   Stop the lab: make lab-down",
+        );
+        table::verdict(&status)
+    }
+
+    async fn kubectl(&self, args: &[&str]) -> Result<String> {
+        let program = places::kubectl().await?.join("kubectl");
+        let mut command = Command::new(program);
+        run_program(command.args(args).env("KUBECONFIG", self.site.kubeconfig())).await
+    }
+}
+
+/// Done when a condition is True, hopeless when the object is stalled, else what is not ready.
+fn judge(conditions: &[Condition], wanted: &str) -> Seen<()> {
+    let named = |name: &str| conditions.iter().find(|condition| condition.type_ == name);
+    if named(wanted).is_some_and(|condition| condition.status == ConditionStatus::True) {
+        return Seen::Done(());
+    }
+    if let Some(stalled) = named("Stalled") {
+        return Seen::Hopeless(format!("{}: {}", stalled.reason, stalled.message));
+    }
+    let open = conditions.iter().filter(|condition| {
+        let name = &condition.type_;
+        condition.status != ConditionStatus::True && name.ends_with("Ready") && name != "Ready"
+    });
+    let words: Vec<String> =
+        open.map(|condition| format!("{} {}", condition.type_, condition.reason)).collect();
+    if words.is_empty() {
+        let state = named(wanted).map(|condition| condition.reason.clone());
+        return Seen::Waiting(state.unwrap_or_else(|| "not seen by the operator yet".to_owned()));
+    }
+    Seen::Waiting(words.join(", "))
+}
+
+/// Where the quickstart expects its programs.
+struct ProgramPath {
+    whole: String,
+    /// Relative to the file system's root.
+    below: PathBuf,
+}
+
+fn program_path() -> Result<ProgramPath> {
+    let text = std::fs::read_to_string(example()).map_err(LabError::io("read", example()))?;
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text)
+        .map_err(LabError::malformed("examples/quickstart.yaml"))?;
+    let find = |pointer: &str| {
+        objects.iter().find_map(|object| object.pointer(pointer)?.as_str()).unwrap_or_default()
+    };
+    let (whole, mount) =
+        (find("/spec/application/osu/programPath"), find("/spec/aws/storage/0/mountPath"));
+    let below = Path::new(whole).strip_prefix(mount).map_err(LabError::malformed(format!(
+        "programPath {whole} of the quickstart, which must lie below {mount}"
+    )))?;
+    Ok(ProgramPath { whole: whole.to_owned(), below: below.to_owned() })
+}
+
+fn example() -> PathBuf {
+    places::root().join("examples/quickstart.yaml")
+}
+
+fn shown(path: &Path) -> String {
+    path.strip_prefix(places::root()).unwrap_or(path).display().to_string()
+}

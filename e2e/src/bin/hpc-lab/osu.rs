@@ -1,0 +1,34 @@
+//! The benchmark programs of the demo: mpi4py's own OSU-format programs, from its source
+//! distribution on `PyPI`, run with Debian's python3-mpi4py.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use hpc_e2e::process::run;
+use hpc_e2e::{LabError, Result, places};
+use tokio::process::Command;
+
+/// The folder with `osu_latency.py` and `osu_bw.py`, fetched once per machine.
+pub async fn programs() -> Result<PathBuf> {
+    let script = places::root().join("e2e/make/osu.sh");
+    let printed = run(&mut Command::new(script)).await?;
+    Ok(PathBuf::from(printed.trim()))
+}
+
+/// Copies the programs into a folder of shared storage, as a user would.
+pub fn place(programs: &Path, folder: &Path) -> Result<()> {
+    std::fs::create_dir_all(folder).map_err(LabError::io("create", folder))?;
+    open_to_all(folder)?;
+    let entries = std::fs::read_dir(programs).map_err(LabError::io("read", programs))?;
+    for entry in entries.flatten() {
+        let target = folder.join(entry.file_name());
+        std::fs::copy(entry.path(), &target).map_err(LabError::io("copy to", &target))?;
+        open_to_all(&target)?;
+    }
+    Ok(())
+}
+
+fn open_to_all(path: &Path) -> Result<()> {
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(path, mode).map_err(LabError::io("open to all", path))
+}
