@@ -47,7 +47,7 @@ pub async fn stop(site: &Site, state: &State, clock: Clock) -> Result<()> {
     site.forget()
 }
 
-/// Processes of this machine that carry the bodies' mark, this one's own ancestors excepted.
+/// Processes of this machine that carry the mark of this lab's bodies or of what holds them.
 pub fn left_behind(prefix: &str) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -56,5 +56,6 @@ pub fn left_behind(prefix: &str) -> Vec<u32> {
 
 fn is_marked(pid: u32, prefix: &str) -> bool {
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    String::from_utf8_lossy(&command).contains(prefix)
+    let command = String::from_utf8_lossy(&command);
+    ["awssim-rack=", "awssim-body="].iter().any(|mark| command.contains(&format!("{mark}{prefix}")))
 }
