@@ -84,6 +84,7 @@ pub(crate) struct Scanner {
     pub evidence: Evidence,
     map_host: Option<String>,
     placed_by_us: bool,
+    is_pin_table: bool,
 }
 
 struct Clue {
@@ -109,8 +110,12 @@ const CLUES: &[Clue] = &[
         read: Scanner::mpi,
     },
     Clue {
+        pattern: r"MPI startup\(\): Rank +(Pid +Node name|\w)",
+        read: |s, c, _| s.is_pin_table = c[1].starts_with("Pid"),
+    },
+    Clue {
         pattern: r"MPI startup\(\): (\d+)\s+\d+\s+([A-Za-z0-9][\w.-]*)(?:\s+\{.*|\s+\d[\d,-]*)?\s*$",
-        read: |s, c, _| s.rank(&c[1], &c[2]),
+        read: Scanner::pinned,
     },
     Clue {
         pattern: r"^(?:mpirun|mpiexec|prterun) \((Open MPI|PRRTE)\) (\S+)",
@@ -203,6 +208,13 @@ impl Scanner {
         }
     }
 
+    /// The table of network cards has rows of the same shape, so only the one of processors counts.
+    fn pinned(&mut self, captures: &Captures<'_>, _line: u64) {
+        if self.is_pin_table {
+            self.rank(&captures[1], &captures[2]);
+        }
+    }
+
     /// Our own lines are told by the ranks themselves; what a launcher planned counts only where there are none.
     fn placed(&mut self, captures: &Captures<'_>, _line: u64) {
         if !self.placed_by_us {
@@ -266,7 +278,7 @@ mod tests {
         for text in [
             "hpcops: rank 1 host n2\nhpcops: rank 0 host n1",
             "[1,0]<stderr>:hpcops: rank 0 host n1\n[1,1]<stderr>:hpcops: rank 1 host n2",
-            "[0] MPI startup(): 0       4101     n1       {0,1,\n 8}\n[0] MPI startup(): 1       4102     n2       {0,1}",
+            "[0] MPI startup(): Rank    Thread id  Pin nic\n[0] MPI startup(): 0       0          eth0\n[0] MPI startup(): Rank    Pid      Node name  Pin cpu\n[0] MPI startup(): 0       4101     n1       {0,1,\n 8}\n[0] MPI startup(): 1       4102     n2       {0,1}",
             "[n1:4101] MCW rank 0 bound to socket 0[core 0[hwt 0]]: [B/.]\n[n2:4102] MCW rank 1 is not bound (or bound to all available processors)",
             "[n1:4101] Rank 0 bound to package[0][core:0]\n[n2:4102] Rank 1 bound to package[0][core:0]",
             " Data for node: n1\tNum slots: 1\n \tProcess OMPI jobid: [1,1] App: 0 Process rank: 0 Bound: N/A\n Data for node: n2\tNum slots: 1\n \tProcess OMPI jobid: [1,1] App: 0 Process rank: 1 Bound: N/A",

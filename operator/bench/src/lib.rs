@@ -8,18 +8,25 @@
 //! [`judge`] says whether the numbers may enter statistics, [`stats`] and [`text`] turn repeats into what a person reads.
 
 pub mod app;
+mod attempts;
 pub mod evidence;
 pub mod expect;
+mod facts;
 pub mod failure;
 mod fio;
+mod fluent;
+mod imb;
 mod json;
 mod labels;
 mod line;
+mod nastran;
 mod number;
 pub mod osu;
 pub mod parsed;
 mod prefix;
+mod primary;
 mod rows;
+mod seissol;
 pub mod stats;
 pub mod stream;
 pub mod text;

@@ -3,6 +3,7 @@
 //! Sizes double from row to row. That one rule tells a row from a number in a warning, finds rows that are missing, and
 //! shows where two outputs ran into each other. What contradicts it is never chosen between: it is reported as damaged.
 
+use crate::failure::{ParseError, Reason};
 use crate::labels::{Header, Kind};
 use crate::line::Line;
 use crate::number::{Printed, printed};
@@ -52,11 +53,35 @@ pub(crate) enum Taken {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct MixedCommas(pub u64);
 
+impl From<MixedCommas> for ParseError {
+    fn from(MixedCommas(line): MixedCommas) -> Self {
+        Self::new(line, Reason::Malformed, "decimal commas and decimal points in one table")
+    }
+}
+
 impl Open {
     pub fn new(table: Table, header: Header, steps: Steps) -> Self {
         let (columns, kinds) = header.columns.into_iter().unzip();
         let table = Table { sized: header.sized, columns, ..table };
         Self { table, kinds, steps, forms: Vec::new(), suspects: Vec::new(), fragments: Vec::new() }
+    }
+
+    /// A table of the same columns without a row.
+    pub fn empty(&self) -> Self {
+        let table = Table { rows: Vec::new(), damaged: Vec::new(), ..self.table.clone() };
+        Self {
+            table,
+            kinds: self.kinds.clone(),
+            steps: self.steps,
+            forms: Vec::new(),
+            suspects: Vec::new(),
+            fragments: Vec::new(),
+        }
+    }
+
+    /// Notes a row that the program itself could not measure.
+    pub fn lost(&mut self, line: u64, size: Option<u64>) {
+        self.suspects.push(Damage { line, size });
     }
 
     /// The line of the last row, or of the title.

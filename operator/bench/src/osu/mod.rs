@@ -2,15 +2,13 @@
 //!
 //! `run.sh` runs on the first compute node; [`Launch`] gives it its environment; the reader takes what it prints.
 
-mod attempts;
 mod attributes;
 mod columns;
 mod launch;
 mod parse;
-mod primary;
 mod startup;
 mod titles;
 
+pub use crate::primary::primary;
 pub use launch::{Benchmark, Fabric, Launch, LaunchError, RUN};
 pub(crate) use parse::Reader;
-pub use primary::primary;

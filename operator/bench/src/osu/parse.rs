@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::columns::{COLUMNS, windows};
 use super::titles::{self, Title};
+use crate::attempts;
 use crate::evidence::Evidence;
 use crate::expect::{Expectation, ExpectedTable};
 use crate::failure::{ParseError, Reason};
@@ -11,7 +12,7 @@ use crate::labels::{Found, Header};
 use crate::line::Line;
 use crate::parsed::{Better, Parsed, Table};
 use crate::prefix::{self, Owner};
-use crate::rows::{MixedCommas, Open, Steps, Taken};
+use crate::rows::{Open, Steps, Taken};
 
 /// Tables one log may hold; more is not a log of this program.
 const MAX_TABLES: usize = 1000;
@@ -242,10 +243,7 @@ impl Reader {
                 table.set_validation(self.validation_error.take());
                 self.done.push(table);
             }
-            Err(MixedCommas(line)) => {
-                let detail = "decimal commas and decimal points in one table";
-                self.error = Some(ParseError::new(line, Reason::Malformed, detail));
-            }
+            Err(mixed) => self.error = Some(mixed.into()),
         }
     }
 
@@ -264,8 +262,9 @@ impl Reader {
             return Err(ParseError::new(first.line, Reason::NoData, detail));
         }
         let mut parsed = self.parsed;
-        parsed.tables = super::attempts::choose(self.done, &mut parsed.warnings);
-        parsed.complete = super::attempts::complete(&mut parsed, &self.expected, evidence);
+        parsed.tables = attempts::choose(self.done, &mut parsed.warnings);
+        parsed.complete =
+            attempts::complete(&mut parsed, &self.expected, evidence, false, Vec::new());
         Ok(parsed)
     }
 }

@@ -5,7 +5,7 @@ use crate::expect::{ExpectedTable, SizeRange};
 use crate::parsed::{Complete, Parsed, Table, Warning};
 
 /// Of each kind of table the one that counts, in the order of their first appearance.
-pub(super) fn choose(tables: Vec<Table>, warnings: &mut Vec<Warning>) -> Vec<Table> {
+pub(crate) fn choose(tables: Vec<Table>, warnings: &mut Vec<Warning>) -> Vec<Table> {
     let mut groups: Vec<Vec<Table>> = Vec::new();
     for table in tables {
         match groups
@@ -43,27 +43,30 @@ fn best(group: Vec<Table>, warnings: &mut Vec<Warning>) -> Option<Table> {
     Some(Table { attempts, ..best })
 }
 
-/// Whether everything asked for is there; what is not becomes a warning.
-pub(super) fn complete(
+/// Whether everything asked for is there; what is not becomes a warning. `is_ended`: the log shows its own end;
+/// `problems`: what the application itself knows to be missing.
+pub(crate) fn complete(
     parsed: &mut Parsed,
     expected: &[ExpectedTable],
     evidence: &Evidence,
+    is_ended: bool,
+    problems: Vec<String>,
 ) -> Complete {
     let ended = end(parsed, evidence);
     let unsound = parsed.tables.iter().filter(|table| !table.is_sound());
-    let mut problems: Vec<_> = unsound.map(|table| (table.line, describe(table))).collect();
+    let mut found: Vec<_> = unsound.map(|table| (table.line, describe(table))).collect();
     let lacking = expected.iter().filter_map(|expected| lacks(parsed, expected));
-    problems.extend(lacking.map(|message| (0, message)));
+    found.extend(lacking.chain(problems).map(|message| (0, message)));
     if let Some(failed) = ended.filter(|ended| ended.code != 0) {
-        problems.push((failed.line, format!("mpirun ended with code {}", failed.code)));
+        found.push((failed.line, format!("mpirun ended with code {}", failed.code)));
     }
-    let is_bounded = !expected.is_empty() || ended.is_some();
-    let complete = match (problems.is_empty(), is_bounded) {
+    let is_bounded = !expected.is_empty() || ended.is_some() || is_ended;
+    let complete = match (found.is_empty(), is_bounded) {
         (false, _) => Complete::No,
         (true, true) => Complete::Yes,
         (true, false) => Complete::Unknown,
     };
-    for (line, message) in problems {
+    for (line, message) in found {
         parsed.warn(line, message);
     }
     complete
