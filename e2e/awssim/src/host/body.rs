@@ -65,28 +65,42 @@ pub fn processors(spec: &BodySpec) -> Processors {
 }
 
 impl Body {
-    /// Starts a body and everything it needs before its user data runs.
+    /// Starts a body and returns once its init runs.
     pub async fn start(
         host: &Arc<Host>,
         rack: &Rack,
         spec: BodySpec,
     ) -> Result<Arc<Self>, MachineError> {
         let id = spec.instance_id.clone();
+        let console = host.console(&id);
         let share = rack.folder().join(&id).join("share");
         fs::create_dir_all(&share).map_err(io_failed(&id, "make its folder"))?;
-        let console = host.console(&id);
         let mut process = spawn(rack, &spec, &console)?;
+        let why = |message: &str| format!("{message}: {}", tail(&console, 400));
         let pid = ready_pid(&mut process, &id)
             .await
-            .map_err(|error| failed(&id, "set up", format!("{error}: {}", tail(&console, 400))))?;
+            .map_err(|error| failed(&id, "set up", why(&error.to_string())))?;
         let mut cable = process
             .stdin
             .take()
             .ok_or_else(|| failed(&id, "set up", "no input"))?;
+        let body = Arc::new(Self::of(spec, pid, share, process));
+        body.plug_in(host, rack).await?;
+        cable
+            .write_all(b"connected\n")
+            .await
+            .map_err(io_failed(&id, "connect"))?;
+        tokio::select! {
+            () = body.up.notified() => Ok(body),
+            () = body.ended() => Err(failed(&id, "start its init", why("it ended"))),
+        }
+    }
+
+    fn of(spec: BodySpec, pid: i32, share: PathBuf, process: Child) -> Self {
         let (is_ended, ended) = watch::channel(false);
         tokio::spawn(reap(process, is_ended));
-        let body = Arc::new(Self {
-            link: link_name(&id),
+        Self {
+            link: link_name(&spec.instance_id),
             spec,
             pid,
             share,
@@ -95,15 +109,6 @@ impl Body {
             tasks: Mutex::default(),
             exports: Mutex::default(),
             grants: AtomicU32::new(0),
-        });
-        body.plug_in(host, rack).await?;
-        cable
-            .write_all(b"connected\n")
-            .await
-            .map_err(io_failed(&id, "connect"))?;
-        tokio::select! {
-            () = body.up.notified() => Ok(body),
-            () = body.ended() => Err(failed(&id, "start its init", tail(&console, 400))),
         }
     }
 
@@ -247,7 +252,7 @@ fn router(spec: &BodySpec) -> Result<(Ipv4Addr, u8), MachineError> {
 }
 
 /// Link names have 15 characters at most: the end of the id is the random part.
-fn link_name(id: &str) -> String {
+pub fn link_name(id: &str) -> String {
     let tail: String = id.chars().rev().take(12).collect();
     format!("b-{}", tail.chars().rev().collect::<String>())
 }

@@ -28,7 +28,7 @@ use async_trait::async_trait;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 use tokio::task::AbortHandle;
 
-use self::body::Body;
+use self::body::{Body, link_name};
 use self::disks::Disks;
 use self::failure::io_failed;
 use self::profile::Profile;
@@ -239,10 +239,20 @@ impl Machines for Bodies {
         }
         let rack = self.host.standing_rack().await?;
         self.host.prepare(rack, &spec).await?;
-        let body = Body::start(&self.host, rack, spec).await?;
-        self.host.watch_end(&body);
-        locked(&self.host.bodies).insert(id, body);
-        Ok(())
+        match Body::start(&self.host, rack, spec).await {
+            Ok(body) => {
+                self.host.watch_end(&body);
+                locked(&self.host.bodies).insert(id, body);
+                Ok(())
+            }
+            Err(error) => {
+                // Its process ends with its cable; what it left in the rack goes now.
+                if let Err(left) = rack.run(&id, "detach.sh", &[&id, &link_name(&id)]).await {
+                    tracing::warn!(instance = id, error = %left, "could not clear a failed start");
+                }
+                Err(error)
+            }
+        }
     }
 
     async fn exec(&self, instance_id: &str, command: Command) -> Result<ExecOutput, MachineError> {

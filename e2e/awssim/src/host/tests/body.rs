@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-use super::lab::{Lab, command, until};
+use super::lab::{Lab, command, spec, until};
 use crate::host::locked;
 use crate::machine::{Command, ExecEnd, MachineError, Machines as _};
 
@@ -24,7 +24,7 @@ fn machine() -> Vec<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_root_script_reaches_neither_processors_nor_disks_of_the_machine() {
     let Some(lab) = Lab::new().await else { return };
-    let id = lab.start(lab.spec(10)).await;
+    let id = lab.start(spec(10)).await;
     let before = machine();
     assert_eq!(lab.output(&id, include_str!("data/reach.sh")).await, "");
     assert_eq!(machine(), before);
@@ -38,7 +38,7 @@ async fn a_root_script_reaches_neither_processors_nor_disks_of_the_machine() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_runs_as_the_agent_runs_it() {
     let Some(lab) = Lab::new().await else { return };
-    let id = lab.start(lab.spec(10)).await;
+    let id = lab.start(spec(10)).await;
     let script =
         "echo $SSM_COMMAND_ID $(id -u) $PWD ${HOME-none} $GREETING\necho err >&2\nexit 3\n";
     let mut asked = command(script);
@@ -67,9 +67,9 @@ async fn a_command_runs_as_the_agent_runs_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_command_is_killed_with_its_group_at_its_timeout_or_when_nobody_waits() {
     let Some(lab) = Lab::new().await else { return };
-    let id = lab.start(lab.spec(10)).await;
+    let id = lab.start(spec(10)).await;
     let script = "echo begun\nsetsid sleep 4242 &\nsleep 1111 &\nsleep 1112\n";
-    let begin = Instant::now();
+    let since = Instant::now();
     let asked = Command {
         timeout: Duration::from_millis(700),
         ..command(script)
@@ -79,13 +79,13 @@ async fn a_command_is_killed_with_its_group_at_its_timeout_or_when_nobody_waits(
         (left.end, left.stdout),
         (ExecEnd::TimedOut, b"begun\n".to_vec())
     );
-    assert!(begin.elapsed() < Duration::from_secs(5));
+    assert!(since.elapsed() < Duration::from_secs(5));
     sleepers(&lab, &id, "4242").await;
 
-    let waiting = lab
+    let endless = lab
         .bodies
         .exec(&id, command("echo $$ >/run/begun; sleep 1113"));
-    let begun = until("a command", async || {
+    let mark = until("a command", async || {
         let left = lab.exec(&id, "cat /run/begun").await;
         if left.end == ExecEnd::Exited(0) {
             Ok(())
@@ -94,8 +94,8 @@ async fn a_command_is_killed_with_its_group_at_its_timeout_or_when_nobody_waits(
         }
     });
     tokio::select! {
-        left = waiting => panic!("{left:?}"),
-        begun = begun => begun.unwrap(),
+        left = endless => panic!("{left:?}"),
+        begun = mark => begun.unwrap(),
     }
     sleepers(&lab, &id, "4242").await;
 }
@@ -118,7 +118,7 @@ async fn sleepers(lab: &Lab, id: &str, expected: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_body_boots_from_compressed_user_data_and_asks_imds_v2() {
     let Some(lab) = Lab::new().await else { return };
-    let mut spec = lab.spec(10);
+    let mut spec = spec(10);
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     packed
         .write_all(b"#!/bin/bash\nid -un >/run/booted\necho from $0\n")
@@ -153,7 +153,7 @@ async fn a_body_boots_from_compressed_user_data_and_asks_imds_v2() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_instance_without_a_profile_has_no_agent_online() {
     let Some(lab) = Lab::new().await else { return };
-    let mut spec = lab.spec(10);
+    let mut spec = spec(10);
     spec.credentials = None;
     let id = lab.start(spec).await;
     until("a hibernating agent", async || {
@@ -177,7 +177,7 @@ async fn two_simulators_use_the_same_addresses_and_never_meet() {
     let Some(two) = Lab::new().await else { return };
     let mut ids = Vec::new();
     for lab in [&one, &two] {
-        ids.push((lab.start(lab.spec(10)).await, lab.start(lab.spec(11)).await));
+        ids.push((lab.start(spec(10)).await, lab.start(spec(11)).await));
     }
     let serve = "echo $1 >/run/name; cd /run; setsid python3 -m http.server 8080 >/dev/null 2>&1 &";
     one.output(&ids[0].1, &serve.replace("$1", "one")).await;

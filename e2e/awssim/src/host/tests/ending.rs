@@ -8,7 +8,7 @@ use std::process::{Command as Process, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::lab::{Lab, no_loop_is_left, traces_of, until};
+use super::lab::{Lab, no_loop_is_left, spec, traces_of, until};
 use crate::host::locked;
 use crate::machine::Machines as _;
 
@@ -31,7 +31,7 @@ async fn await_disk(lab: &Lab, id: &str, is_there: bool) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_volume_appears_when_attached_and_outlives_its_instance() {
     let Some(lab) = Lab::new().await else { return };
-    let first = lab.start(lab.spec(10)).await;
+    let first = lab.start(spec(10)).await;
     await_disk(&lab, &first, false).await;
     lab.attach(&first);
     await_disk(&lab, &first, true).await;
@@ -40,7 +40,7 @@ async fn a_volume_appears_when_attached_and_outlives_its_instance() {
     lab.bodies.kill(&first).await.unwrap();
     locked(&lab.view.volumes).clear();
 
-    let second = lab.start(lab.spec(11)).await;
+    let second = lab.start(spec(11)).await;
     lab.attach(&second);
     await_disk(&lab, &second, true).await;
     let read = format!("mount {DISK} /mnt && cat /mnt/file && umount /mnt");
@@ -54,12 +54,13 @@ async fn a_volume_appears_when_attached_and_outlives_its_instance() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_operating_system_that_ends_tells_the_simulator() {
     let Some(lab) = Lab::new().await else { return };
-    let asks = lab.start(lab.spec(10)).await;
+    let ending = spec(10);
+    let asks = lab.start(ending.clone()).await;
     lab.output(&asks, "shutdown -h now").await;
-    assert_eq!(*locked(&lab.view.stopped), [asks.clone()]);
+    assert_eq!(*locked(&lab.view.stopped), std::slice::from_ref(&asks));
     lab.bodies.kill(&asks).await.unwrap();
 
-    let crashes = lab.start(lab.spec(11)).await;
+    let crashes = lab.start(spec(11)).await;
     let pid = lab.bodies.host.body(&crashes).unwrap().pid();
     kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
     until("the end", async || {
@@ -74,7 +75,7 @@ async fn an_operating_system_that_ends_tells_the_simulator() {
     .unwrap();
     assert_eq!(lab.bodies.running(), Vec::<String>::new());
     assert!(
-        lab.bodies.start(lab.spec(10)).await.is_err(),
+        lab.bodies.start(ending).await.is_err(),
         "a killed id never starts again"
     );
 }
@@ -82,9 +83,9 @@ async fn an_operating_system_that_ends_tells_the_simulator() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_simulator_of_a_prefix_ends_the_bodies_of_the_last() {
     let Some(lab) = Lab::new().await else { return };
-    lab.start(lab.spec(10)).await;
+    lab.start(spec(10)).await;
     let next = lab.again();
-    next.bodies.start(next.spec(11)).await.unwrap();
+    next.bodies.start(spec(11)).await.unwrap();
     until("the end of the first", async || {
         let running = lab.bodies.running();
         if running.is_empty() {
@@ -103,7 +104,7 @@ async fn the_next_simulator_of_a_prefix_ends_the_bodies_of_the_last() {
 #[ignore = "a helper that waits to be killed"]
 async fn a_simulator_to_be_killed() {
     let Some(lab) = Lab::new().await else { return };
-    let id = lab.start(lab.spec(10)).await;
+    let id = lab.start(spec(10)).await;
     lab.attach(&id);
     await_disk(&lab, &id, true).await;
     lab.output(&id, &format!("mkfs.ext4 -q {DISK} && mount {DISK} /mnt"))
@@ -128,12 +129,10 @@ async fn a_killed_simulator_leaves_no_process_mount_or_disk() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let lines = BufReader::new(simulator.stdout.take().unwrap())
+    let mut lines = BufReader::new(simulator.stdout.take().unwrap())
         .lines()
         .map_while(Result::ok);
-    let stands = lines
-        .filter_map(|line| line.strip_prefix("stands ").map(str::to_owned))
-        .next();
+    let stands = lines.find_map(|line| line.strip_prefix("stands ").map(str::to_owned));
     let dir = stands.unwrap();
     let dir = Path::new(&dir);
     assert!(

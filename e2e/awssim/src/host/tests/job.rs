@@ -1,6 +1,7 @@
 //! A whole cluster in bodies: the real user data, the real document, a real job.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::Command as Process;
 use std::time::Instant;
@@ -9,8 +10,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
-use super::lab::{DNS_NAME, Lab, inode, members, no_loop_is_left, until};
-use crate::machine::Machines as _;
+use super::lab::{DNS_NAME, Lab, inode, members, no_loop_is_left, spec, until};
+use crate::machine::{ExecEnd, Machines as _};
 
 fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../operator/plan/node")
@@ -47,116 +48,145 @@ fn user_data(lab: &Lab, role: &str) -> Vec<u8> {
     render(&["userdata", path.to_str().unwrap()])
 }
 
-/// Asks a head through the real document, as Run Command would.
-async fn ask(lab: &Lab, head: &str, question: Value) -> Value {
-    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    std::io::Write::write_all(&mut packed, question.to_string().as_bytes()).unwrap();
-    let payload = BASE64.encode(packed.finish().unwrap());
-    let document = String::from_utf8(render(&["document"]))
-        .unwrap()
-        .replace("{{ payload }}", &payload);
-    serde_json::from_str(&lab.output(head, &document).await).unwrap()
+/// A head and two nodes.
+struct Cluster {
+    lab: Lab,
+    head: String,
+    nodes: Vec<String>,
 }
 
-async fn boot_cluster(lab: &Lab) -> Vec<String> {
-    let begin = Instant::now();
-    let mut head = lab.spec(10);
+impl Cluster {
+    async fn boot() -> Option<Self> {
+        let lab = Lab::new().await?;
+        let head = start_head(&lab).await;
+        let mut cluster = Self {
+            lab,
+            head,
+            nodes: Vec::new(),
+        };
+        let begin = Instant::now();
+        cluster
+            .await_report("the head", |report| report["state"] == "Ready")
+            .await;
+        println!("head ready after {:.1} s", begin.elapsed().as_secs_f64());
+        let begin = Instant::now();
+        for index in 0..2 {
+            let mut node = spec(11 + index);
+            node.launch_index = u32::from(index);
+            node.user_data = Some(user_data(&cluster.lab, "compute"));
+            cluster.nodes.push(cluster.lab.start(node).await);
+        }
+        cluster
+            .await_report("the nodes", |report| report["queues"][0]["ready"] == 2)
+            .await;
+        println!("2 nodes ready after {:.1} s", begin.elapsed().as_secs_f64());
+        println!(
+            "{}",
+            cluster
+                .lab
+                .output(&cluster.head, include_str!("data/steps.sh"))
+                .await
+        );
+        Some(cluster)
+    }
+
+    /// Waits until the head has reported something.
+    async fn await_report(&self, what: &str, is_so: impl Fn(&Value) -> bool) {
+        let seen = async || {
+            let report = self.lab.report();
+            let is_own = report["instanceId"] == self.head.as_str();
+            if is_own && is_so(&report) {
+                Ok(())
+            } else {
+                Err(report.to_string())
+            }
+        };
+        if let Err(why) = until(what, seen).await {
+            panic!("{why}\n{}", self.lab.evidence().await);
+        }
+    }
+
+    /// Asks the head through the real document, as Run Command would.
+    async fn ask(&self, question: &Value) -> Value {
+        let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        packed.write_all(question.to_string().as_bytes()).unwrap();
+        let payload = BASE64.encode(packed.finish().unwrap());
+        let document = String::from_utf8(render(&["document"])).unwrap();
+        let document = document.replace("{{ payload }}", &payload);
+        serde_json::from_str(&self.lab.output(&self.head, &document).await).unwrap()
+    }
+
+    async fn submit(&self, attempt: &Value) -> Value {
+        let answer = self
+            .ask(&json!({"op": "submit", "attempts": [attempt]}))
+            .await;
+        answer["attempts"][0].clone()
+    }
+
+    async fn await_phase(&self, attempt: &Value, phase: &str) -> Value {
+        let asked = json!([{"id": attempt["id"], "folder": attempt["folder"]}]);
+        let poll = json!({"op": "poll", "heads": {&self.head: asked}});
+        let seen = async || {
+            let one = self.ask(&poll).await["attempts"][0].clone();
+            if one["phase"] == phase {
+                Ok(one)
+            } else {
+                Err(one.to_string())
+            }
+        };
+        match until(phase, seen).await {
+            Ok(one) => one,
+            Err(why) => panic!("{why}\n{}", self.lab.evidence().await),
+        }
+    }
+
+    async fn output_of(&self, attempt: &Value) -> String {
+        let folder = &attempt["folder"];
+        let fetch = json!({"op": "fetch", "id": attempt["id"], "folder": folder, "offset": 0});
+        let page = self.ask(&fetch).await;
+        assert_eq!(page["next"], Value::Null);
+        let packed = BASE64.decode(page["data"].as_str().unwrap()).unwrap();
+        let mut text = String::new();
+        flate2::read::GzDecoder::new(&*packed)
+            .read_to_string(&mut text)
+            .unwrap();
+        text
+    }
+}
+
+async fn start_head(lab: &Lab) -> String {
+    let mut head = spec(10);
     head.user_data = Some(user_data(lab, "head"));
     lab.attach(&head.instance_id);
-    let head = lab.start(head).await;
-    let is_ready = async || {
-        let report = lab.report();
-        if report["state"] == "Ready" {
-            Ok(())
-        } else {
-            Err(report.to_string())
-        }
-    };
-    if let Err(why) = until("the head", is_ready).await {
-        panic!("{why}\n{}", lab.evidence().await);
-    }
-    println!("head ready after {:.1} s", begin.elapsed().as_secs_f64());
-    let begin = Instant::now();
-    let mut ids = vec![head];
-    for index in 0..2 {
-        let mut node = lab.spec(11 + index);
-        node.launch_index = u32::from(index);
-        node.user_data = Some(user_data(lab, "compute"));
-        ids.push(lab.start(node).await);
-    }
-    let are_ready = async || {
-        let report = lab.report();
-        if report["queues"][0]["ready"] == 2 {
-            Ok(())
-        } else {
-            Err(report.to_string())
-        }
-    };
-    if let Err(why) = until("the nodes", are_ready).await {
-        panic!("{why}\n{}", lab.evidence().await);
-    }
-    println!("2 nodes ready after {:.1} s", begin.elapsed().as_secs_f64());
-    println!(
-        "{}",
-        lab.output(&ids[0], include_str!("data/steps.sh")).await
-    );
-    ids
+    lab.start(head).await
+}
+
+fn attempt(id: &str, script: &str) -> Value {
+    json!({
+        "id": id, "folder": format!("/fsx/.hpcops/run-1/{id}"), "user": "hpc", "queue": "compute",
+        "nodes": 2, "ranksPerNode": 1, "timeLimitMinutes": 5, "script": script,
+        "environment": {"GREETING": "it's $(id) \"here\""},
+    })
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_real_job_runs_between_two_bodies_and_nothing_is_left_of_them() {
-    let Some(lab) = Lab::new().await else { return };
-    let ids = boot_cluster(&lab).await;
-    let head = &ids[0];
-    let attempt = json!({
-        "id": "run-1-a1", "folder": "/fsx/.hpcops/run-1/a1", "user": "hpc", "queue": "compute",
-        "nodes": 2, "ranksPerNode": 1, "timeLimitMinutes": 5, "environment": {"GREETING": "it's $(id) \"here\""},
-        "script": include_str!("data/run.sh"),
-    });
-    let submit = json!({"op": "submit", "attempts": [attempt]});
-    let first = ask(&lab, head, submit.clone()).await;
-    assert_eq!(first["attempts"][0]["state"], "Submitted", "{first}");
-    let second = ask(&lab, head, submit).await;
-    assert_eq!(second["attempts"][0]["state"], "Exists", "{second}");
+    let Some(cluster) = Cluster::boot().await else {
+        return;
+    };
+    let attempt = attempt("a1", include_str!("data/run.sh"));
+    let first = cluster.submit(&attempt).await;
+    assert_eq!(first["state"], "Submitted", "{first}");
+    let second = cluster.submit(&attempt).await;
     assert_eq!(
-        second["attempts"][0]["jobId"],
-        first["attempts"][0]["jobId"]
+        (&second["state"], &second["jobId"]),
+        (&json!("Exists"), &first["jobId"])
     );
 
-    let mut heads = serde_json::Map::new();
-    heads.insert(
-        head.clone(),
-        json!([{"id": "run-1-a1", "folder": "/fsx/.hpcops/run-1/a1"}]),
-    );
-    let poll = json!({"op": "poll", "heads": heads});
-    let finished = async || {
-        let answer = ask(&lab, head, poll.clone()).await;
-        let one = answer["attempts"][0].clone();
-        if one["phase"] == "Finished" {
-            Ok(one)
-        } else {
-            Err(answer.to_string())
-        }
-    };
-    let one = match until("the job", finished).await {
-        Ok(one) => one,
-        Err(why) => panic!("{why}\n{}", lab.evidence().await),
-    };
-    let page = ask(
-        &lab,
-        head,
-        json!({"op": "fetch", "id": "run-1-a1", "folder": "/fsx/.hpcops/run-1/a1", "offset": 0}),
-    )
-    .await;
-    let packed = BASE64.decode(page["data"].as_str().unwrap()).unwrap();
-    let mut text = String::new();
-    std::io::Read::read_to_string(&mut flate2::read::GzDecoder::new(&*packed), &mut text).unwrap();
+    let one = cluster.await_phase(&attempt, "Finished").await;
+    let text = cluster.output_of(&attempt).await;
     println!("{one}\n{text}");
-    assert_eq!(
-        (&one["exit"]["code"], &page["next"]),
-        (&json!(0), &Value::Null),
-        "{text}"
-    );
+    assert_eq!(one["exit"]["code"], 0);
     assert_eq!(one["exit"]["hosts"], json!(["compute-1", "compute-2"]));
     assert!(one["exit"]["mpirunStartedAt"].as_f64() >= one["exit"]["startedAt"].as_f64());
     for line in [
@@ -166,34 +196,96 @@ async fn a_real_job_runs_between_two_bodies_and_nothing_is_left_of_them() {
     ] {
         assert!(text.contains(line), "{line} in {text}");
     }
+    nothing_is_left_after_kill(&cluster).await;
+}
 
-    let pids: Vec<i32> = ids
-        .iter()
-        .map(|id| lab.bodies.host.body(id).unwrap().pid())
-        .collect();
+async fn nothing_is_left_after_kill(cluster: &Cluster) {
+    let bodies = &cluster.lab.bodies;
+    let ids: Vec<&String> = cluster.nodes.iter().chain([&cluster.head]).collect();
+    let pids = ids.iter().map(|id| bodies.host.body(id).unwrap().pid());
     let spaces: Vec<(&str, u64)> = pids
-        .iter()
-        .flat_map(|pid| ["mnt", "net", "pid", "uts", "ipc"].map(|kind| (kind, inode(*pid, kind))))
+        .flat_map(|pid| ["mnt", "net", "pid", "uts", "ipc"].map(|kind| (kind, inode(pid, kind))))
         .collect();
-    for id in &ids {
-        lab.bodies.kill(id).await.unwrap();
-        lab.bodies.kill(id).await.unwrap();
+    for id in ids {
+        bodies.kill(id).await.unwrap();
+        bodies.kill(id).await.unwrap();
     }
-    assert_eq!(lab.bodies.running(), Vec::<String>::new());
+    assert_eq!(bodies.running(), Vec::<String>::new());
     for (kind, inode) in spaces {
         assert_eq!(members(kind, inode), 0, "{kind}");
     }
-    let folder = lab.bodies.host.rack().unwrap().folder();
-    let left: Vec<_> = fs::read_dir(folder)
+    let folder = bodies.host.rack().unwrap().folder();
+    let left = fs::read_dir(folder)
         .unwrap()
         .flatten()
-        .map(|entry| entry.file_name())
+        .map(|entry| entry.file_name());
+    let left: Vec<_> = left
+        .filter(|name| name.to_string_lossy().starts_with("i-"))
         .collect();
-    assert!(
-        !left
-            .iter()
-            .any(|name| name.to_string_lossy().starts_with("i-")),
-        "{left:?}"
+    assert!(left.is_empty(), "{left:?}");
+    no_loop_is_left(&cluster.lab).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replaced_head_finds_its_state_its_nodes_and_the_job_that_runs() {
+    let Some(mut cluster) = Cluster::boot().await else {
+        return;
+    };
+    let attempt = attempt(
+        "a2",
+        "echo once >>\"$HOME/lines\"\nuntil [ -e go ]; do sleep 0.1; done\n",
     );
-    no_loop_is_left(&lab).await;
+    assert_eq!(cluster.submit(&attempt).await["state"], "Submitted");
+    cluster.await_phase(&attempt, "Running").await;
+    // slurmctld writes its state down within seconds; what it has not written is lost with the head.
+    let saved = async || {
+        let left = cluster
+            .lab
+            .exec(&cluster.head, "grep a2 /hpcops/state/slurm/job_state")
+            .await;
+        if left.end == ExecEnd::Exited(0) {
+            Ok(())
+        } else {
+            Err(format!("{left:?}"))
+        }
+    };
+    until("the scheduler's state", saved).await.unwrap();
+    cluster.lab.bodies.kill(&cluster.head).await.unwrap();
+    cluster.head = start_head(&cluster.lab).await;
+    cluster
+        .await_report("the next head", |report| report["queues"][0]["ready"] == 2)
+        .await;
+    let again = cluster.submit(&attempt).await;
+    assert_eq!(again["state"], "Exists", "{again}");
+    cluster.await_phase(&attempt, "Running").await;
+    cluster
+        .lab
+        .output(&cluster.head, "touch /fsx/.hpcops/run-1/a2/go")
+        .await;
+    let one = cluster.await_phase(&attempt, "Finished").await;
+    assert_eq!(one["exit"]["code"], 0);
+    let lines = cluster
+        .lab
+        .output(&cluster.head, "cat /hpcops/state/home/hpc/lines")
+        .await;
+    assert_eq!(lines, "once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cancelled_job_ends_and_has_the_time_to_say_so() {
+    let Some(cluster) = Cluster::boot().await else {
+        return;
+    };
+    let cancelled = attempt("a3", "exec sleep 1000\n");
+    cluster.submit(&cancelled).await;
+    cluster.await_phase(&cancelled, "Running").await;
+    let answer = cluster
+        .ask(&json!({"op": "cancel", "ids": ["a3", "a9"]}))
+        .await;
+    assert_eq!(answer, json!({"cancelled": ["a3"]}));
+    let one = cluster.await_phase(&cancelled, "Finished").await;
+    assert_eq!(
+        one["exit"]["code"], 143,
+        "the batch script had time to say so"
+    );
 }

@@ -163,50 +163,6 @@ impl Lab {
         Self::over(self.dir.clone(), self.number, self.view.endpoint, calls)
     }
 
-    /// An instance at 10.0.0.`last`.
-    pub fn spec(&self, last: u8) -> BodySpec {
-        let private_ip = [10, 0, 0, last].into();
-        BodySpec {
-            instance_id: format!("i-{:09x}{:06x}{last:02x}", std::process::id(), self.number),
-            account: "111122223333".to_owned(),
-            image_id: "ami-0123456789abcdef0".to_owned(),
-            image_name: IMAGE.to_owned(),
-            instance_type: "c5n.18xlarge".to_owned(),
-            vcpus: 72,
-            cores: 36,
-            memory_mib: 196_608,
-            architecture: "x86_64".to_owned(),
-            region: "us-east-1".to_owned(),
-            availability_zone: "us-east-1a".to_owned(),
-            private_ip,
-            subnet_cidr: "10.0.0.0/20".to_owned(),
-            hostname: format!("ip-10-0-0-{last}.ec2.internal"),
-            launch_index: 0,
-            reservation_id: "r-0123456789abcdef0".to_owned(),
-            user_data: None,
-            tags: Vec::new(),
-            metadata_tags: true,
-            profile_arn: None,
-            credentials: Some(RoleCredentials {
-                role: "hpc".to_owned(),
-                access_key_id: "ASIAEXAMPLE".to_owned(),
-                secret_access_key: "secret".to_owned(),
-                token: "token".to_owned(),
-            }),
-            network_interfaces: vec![BodyInterface {
-                id: format!("eni-{last}"),
-                mac: format!("02:00:0a:00:00:{last:02x}"),
-                private_ip: Some(private_ip),
-                subnet_id: "subnet-1".to_owned(),
-                groups: Vec::new(),
-                interface_type: "interface".to_owned(),
-                card: 0,
-                device: 0,
-            }],
-            endpoint_url: String::new(),
-        }
-    }
-
     pub async fn start(&self, spec: BodySpec) -> String {
         let id = spec.instance_id.clone();
         locked(&self.view.specs).insert(id.clone(), spec.clone());
@@ -259,7 +215,7 @@ impl Lab {
                     "tail -n 20 /var/log/hpcops/* /var/log/units/* /var/log/cloud-init-output.log",
                 )
                 .await;
-            text += &format!("== {id}\n{}", String::from_utf8_lossy(&left.stdout));
+            text.extend(["== ", &id, "\n", &String::from_utf8_lossy(&left.stdout)]);
         }
         text
     }
@@ -349,6 +305,51 @@ pub fn command(script: &str) -> Command {
         environment: Vec::new(),
         working_directory: None,
         timeout: LIMIT,
+    }
+}
+
+/// A new instance at 10.0.0.`last`.
+pub fn spec(last: u8) -> BodySpec {
+    let private_ip = [10, 0, 0, last].into();
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    BodySpec {
+        instance_id: format!("i-{:09x}{number:08x}", std::process::id()),
+        account: "111122223333".to_owned(),
+        image_id: "ami-0123456789abcdef0".to_owned(),
+        image_name: IMAGE.to_owned(),
+        instance_type: "c5n.18xlarge".to_owned(),
+        vcpus: 72,
+        cores: 36,
+        memory_mib: 196_608,
+        architecture: "x86_64".to_owned(),
+        region: "us-east-1".to_owned(),
+        availability_zone: "us-east-1a".to_owned(),
+        private_ip,
+        subnet_cidr: "10.0.0.0/20".to_owned(),
+        hostname: format!("ip-10-0-0-{last}.ec2.internal"),
+        launch_index: 0,
+        reservation_id: "r-0123456789abcdef0".to_owned(),
+        user_data: None,
+        tags: Vec::new(),
+        metadata_tags: true,
+        profile_arn: None,
+        credentials: Some(RoleCredentials {
+            role: "hpc".to_owned(),
+            access_key_id: "ASIAEXAMPLE".to_owned(),
+            secret_access_key: "secret".to_owned(),
+            token: "token".to_owned(),
+        }),
+        network_interfaces: vec![BodyInterface {
+            id: format!("eni-{last}"),
+            mac: format!("02:00:0a:00:00:{last:02x}"),
+            private_ip: Some(private_ip),
+            subnet_id: "subnet-1".to_owned(),
+            groups: Vec::new(),
+            interface_type: "interface".to_owned(),
+            card: 0,
+            device: 0,
+        }],
+        endpoint_url: String::new(),
     }
 }
 
