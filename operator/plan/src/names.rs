@@ -22,6 +22,9 @@ pub const ATTEMPT: &str = "hpcops.dev:attempt";
 pub const SLOTS: &str = "hpcops.dev:slots";
 /// Tag: set on what outlives its object.
 pub const RETAINED: &str = "hpcops.dev:retained";
+/// Tag: set on a file system before it is first mounted, so that AWS itself says that it may hold
+/// data, whatever becomes of the status.
+pub const MOUNTED: &str = "hpcops.dev:mounted";
 /// Finalizer of both kinds.
 pub const FINALIZER: &str = "hpcops.dev/release";
 /// Annotation: stop acting.

@@ -14,7 +14,9 @@ use crate::cluster::{
     Body, ClusterPlan, Desired, Goal, Instance, LaunchBody, Lifecycle, Observed, Resource, Step,
 };
 use crate::intents::{self, Payload};
-use crate::names::{ATTEMPT, CLUSTER, CLUSTER_UID, INSTALLATION, RETAINED, ROLE, storage_role};
+use crate::names::{
+    ATTEMPT, CLUSTER, CLUSTER_UID, INSTALLATION, MOUNTED, RETAINED, ROLE, storage_role,
+};
 use crate::node::USER_DATA_LIMIT;
 
 /// A plan beside what it was made from.
@@ -355,7 +357,8 @@ fn may_go(case: Case<'_>, id: &FileSystemId) -> bool {
     let unfit = matches!(found.lifecycle, Lifecycle::Failed | Lifecycle::Misconfigured);
     let stored = case.intent(&format!("storage/{name}"));
     let unsettled = stored.is_some_and(|intent| intent.state != IntentState::Settled);
-    asked || (unfit && !reached && unsettled)
+    let mounted = found.tags.contains_key(MOUNTED);
+    asked || (unfit && !reached && !mounted && unsettled)
 }
 
 /// A gang that was given up goes; one that lost a member before it was whole is given up.

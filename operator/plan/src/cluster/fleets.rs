@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use hpc_crds::{ConditionStatus, Intent, IntentState, Reason};
 
-use crate::intents::{self, Payload};
+use crate::intents::{self, Cause, Payload};
 use crate::names::{SLOTS, queue_role};
 
 use super::desired::Queue;
@@ -128,7 +128,7 @@ impl<'a> Fleet<'a> {
         let missing: Vec<_> =
             self.queue.nodes.iter().filter(|slot| !filled.contains(*slot)).cloned().collect();
         if missing.is_empty() {
-            return self.verdict_of_nodes();
+            return self.call_off().unwrap_or_else(|| self.verdict_of_nodes());
         }
         if !head_ready && self.intent.is_none_or(|intent| intent.state == IntentState::Settled) {
             let wait = Wait::HeadFirst { queue: self.queue.name.clone() };
@@ -140,6 +140,18 @@ impl<'a> Fleet<'a> {
             return Part { waits: vec![Wait::Visible { thing }], ..Part::pending() };
         }
         self.launch(missing)
+    }
+
+    /// A launch for slots that turned out to be filled: what it may have made shows in time.
+    fn call_off(&self) -> Option<Part> {
+        let open = self.intent.filter(|intent| intent.state == IntentState::Open)?;
+        let nodes = self.verdict_of_nodes();
+        if self.view.since(open) >= self.view.desired.settings.lookup_window {
+            let detail = "nothing is missing any more";
+            let given_up = intents::abandon(open, Cause::Superseded, detail, self.view.now);
+            return Some(Part { intents: vec![given_up], ..nodes });
+        }
+        Some(Part { waits: vec![Wait::LookUp { thing: open.thing.clone() }], ..nodes })
     }
 
     fn launch(&self, missing: Vec<String>) -> Part {

@@ -75,7 +75,8 @@ pub enum Step {
         /// Device name asked for, `/dev/sdf`.
         device: String,
     },
-    /// Mark what outlives the object, before the finalizer goes.
+    /// Mark what outlives the object, before the finalizer goes; mark a file system as mounted,
+    /// before it is.
     TagRetained {
         /// What is marked.
         resource: Resource,
@@ -282,7 +283,10 @@ impl fmt::Display for Step {
             Self::AttachVolume { volume, instance, .. } => {
                 write!(f, "attach {volume} to {instance}")
             }
-            Self::TagRetained { resource, .. } => write!(f, "mark {resource} as retained"),
+            Self::TagRetained { resource, tags } => {
+                let keys: Vec<_> = tags.keys().map(String::as_str).collect();
+                write!(f, "mark {resource} with {}", keys.join(" "))
+            }
             Self::Terminate { instances, because } => {
                 let ids: Vec<&str> = instances.iter().map(InstanceId::as_str).collect();
                 write!(f, "terminate {} ({because})", ids.join(" "))

@@ -5,7 +5,7 @@ use hpc_crds::{Intent, IntentState, Reason};
 
 use crate::cloud::{FileSystemId, Token};
 use crate::intents::{Cause, Payload};
-use crate::names::{digest, storage_role};
+use crate::names::{MOUNTED, digest, storage_role};
 
 use super::desired::Storage;
 use super::making::{Absence, Making, give_up, settle};
@@ -42,6 +42,9 @@ fn one(view: &View<'_>, storage: &Storage) -> Part {
         Lifecycle::Available | Lifecycle::Updating if found.mount_name.is_empty() => {
             Part::waiting(message, Wait::Visible { thing })
         }
+        Lifecycle::Available | Lifecycle::Updating if !found.tags.contains_key(MOUNTED) => {
+            Part::step(message, mark_mounted(&found.id))
+        }
         Lifecycle::Available | Lifecycle::Updating => Part {
             intents: settle(view, &thing, attempt_of(&found.tags)).into_iter().collect(),
             ..Part::ready(message)
@@ -52,6 +55,15 @@ fn one(view: &View<'_>, storage: &Storage) -> Part {
         ),
         Lifecycle::Failed | Lifecycle::Misconfigured => failed(view, storage, found),
         Lifecycle::Deleting => Part::pending(),
+    }
+}
+
+/// From here on it may hold data, which is written down where the data is before anything mounts
+/// it: a status that is lost or rolled back cannot make us forget it.
+fn mark_mounted(id: &FileSystemId) -> Step {
+    Step::TagRetained {
+        resource: Resource::FileSystem(id.clone(), Token(String::new())),
+        tags: [(MOUNTED.to_owned(), "true".to_owned())].into(),
     }
 }
 
@@ -126,7 +138,8 @@ pub(super) fn proof_of_emptiness<'a>(
         IntentState::Open | IntentState::Acted | IntentState::Abandoned => true,
         IntentState::Settled => false,
     };
-    (same && unsettled && !held_data(view, storage)).then_some(intent)
+    let held = held_data(view, storage) || found.tags.contains_key(MOUNTED);
+    (same && unsettled && !held).then_some(intent)
 }
 
 /// The deletion of a file system; its token makes a repeat harmless.

@@ -52,7 +52,7 @@ impl Default for Pace {
     fn default() -> Self {
         Self {
             quantum: Duration::from_secs(10),
-            hidden: 1,
+            hidden: 2,
             pending: 1,
             agent: 1,
             boot: 1,

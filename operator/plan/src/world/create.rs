@@ -13,7 +13,7 @@ use crate::names::{HEAD, ROLE, SLOTS};
 use crate::node::USER_DATA_LIMIT;
 
 use super::apply::{Answer, in_use, missing, short};
-use super::{Answered, FileServer, Machine, Port, Vault, World, failure};
+use super::{Answered, FOREVER, FileServer, Machine, Port, Vault, World, failure};
 
 impl World {
     pub(super) fn create(&mut self, token: &Token, body: &Body) -> Answer {
@@ -114,6 +114,7 @@ impl World {
             left: self.catalog.pace.file_system,
             failure: None,
             ever_available: false,
+            used: false,
             groups: body.groups.clone(),
             tags: body.tags.clone(),
             hidden: self.catalog.pace.hidden,
@@ -134,6 +135,9 @@ impl World {
     fn launch(&mut self, token: &Token, body: &LaunchBody) -> Answer {
         self.admit(body)?;
         self.judge_launch(body);
+        for found in self.file_systems.values_mut() {
+            found.used |= found.lifecycle == Lifecycle::Available;
+        }
         let role = body.tags.get(ROLE).cloned().unwrap_or_default();
         let count = u32::try_from(body.count).unwrap_or_default();
         *self.ledger.launched.entry(role.clone()).or_default() += count;
@@ -275,7 +279,9 @@ fn same(one: &Tags, other: &Tags) -> bool {
 /// One of the next so many: counts down and tells whether this is one.
 pub(super) fn take(left: &mut u8) -> bool {
     let is_one = *left > 0;
-    *left = left.saturating_sub(1);
+    if *left != FOREVER {
+        *left = left.saturating_sub(1);
+    }
     is_one
 }
 

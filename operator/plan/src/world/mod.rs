@@ -90,6 +90,8 @@ pub struct Fate {
     pub refusals: Vec<(String, Kind)>,
     /// The next observation that cannot read, and why.
     pub reads: Vec<Kind>,
+    /// What the next observation misses, without an error.
+    pub unseen: Option<Unseen>,
     /// File systems in creation that end as FAILED, so many of the next.
     pub failing_file_systems: u8,
     /// Heads whose agent never comes online, so many of the next.
@@ -100,6 +102,15 @@ pub struct Fate {
     pub slow_agent: u8,
     /// Gangs one of whose members ends for lack of capacity after the launch, so many of the next.
     pub dying_gangs: u8,
+}
+
+/// What an observation can miss though nothing says so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Unseen {
+    /// Every list is empty.
+    Everything,
+    /// The list of instances is empty.
+    Instances,
 }
 
 impl World {
@@ -151,6 +162,7 @@ impl World {
     /// Carries out a plan and publishes its status. A read that failed for it is used up.
     pub fn finish(&mut self, desired: &Desired, plan: &ClusterPlan) {
         self.fate.reads.clear();
+        self.fate.unseen = None;
         let outcomes = self.act(desired, &plan.steps);
         let now = self.now;
         self.publish(plan.status.clone().with(&outcomes, now).status);
@@ -270,7 +282,7 @@ impl World {
         let wanted = storages.find(|storage| storage_role(&storage.name) == found.role());
         let allowed = desired.goal == Goal::Absent
             && wanted.is_some_and(|storage| storage.policy == DeletionPolicy::Delete);
-        if found.ever_available && !allowed {
+        if found.used && !allowed {
             self.ledger.sin(format!("data of {id} was deleted though nobody said so"));
         }
     }

@@ -7,14 +7,22 @@ use crate::cluster::{
 };
 use crate::names::HEAD;
 
-use super::{FileServer, Machine, Told, World, failure};
+use super::{FileServer, Machine, Told, Unseen, World, failure};
 
 impl World {
     /// Everything one pass reads.
     pub fn observe(&self) -> Observed {
-        if !self.fate.reads.is_empty() {
-            return self.blind();
+        match self.fate.unseen {
+            _ if !self.fate.reads.is_empty() => self.blind(),
+            Some(Unseen::Everything) => self.surroundings(),
+            Some(Unseen::Instances) => {
+                Observed { instances: vec![], agents_online: vec![], ..self.whole() }
+            }
+            None => self.whole(),
         }
+    }
+
+    fn whole(&self) -> Observed {
         let running = self.instances.values().filter(|found| found.is_live());
         let live = i64::try_from(running.clone().count()).unwrap_or(i64::MAX);
         let price = |found: &Machine| self.catalog.prices.get(&found.instance_type).copied();

@@ -72,8 +72,10 @@ pub struct FileServer {
     pub left: u8,
     /// FSx's words when it failed.
     pub failure: Option<String>,
-    /// Whether it ever was AVAILABLE and so may hold data.
+    /// Whether it ever was AVAILABLE.
     pub ever_available: bool,
+    /// Whether an instance was launched since, and so may have written to it.
+    pub used: bool,
     /// Its groups.
     pub groups: Vec<GroupId>,
     /// Its tags.

@@ -28,8 +28,8 @@ pub fn settings() -> Settings {
         installation: "lab".into(),
         agent_timeout: Duration::from_secs(40),
         boot_timeout: Duration::from_mins(1),
-        visibility_window: Duration::from_secs(20),
-        lookup_window: Duration::from_secs(40),
+        visibility_window: Duration::from_secs(30),
+        lookup_window: Duration::from_secs(50),
         capacity_backoff: Duration::from_secs(10),
         finalizer_gap: Duration::from_secs(5),
         ..Settings::default()
@@ -111,4 +111,17 @@ pub fn pass(world: &mut World, desired: &Desired) -> ClusterPlan {
     let plan = lawful(world, desired);
     world.finish(desired, &plan);
     plan
+}
+
+/// Passes and ticks until a pass and a tick change nothing any more.
+pub fn settle(world: &mut World, desired: &Desired) {
+    for _ in 0..200 {
+        let before = world.fingerprint(Duration::from_secs(700));
+        pass(world, desired);
+        world.tick();
+        if world.fingerprint(Duration::from_secs(700)) == before {
+            return;
+        }
+    }
+    panic!("it never settles");
 }
