@@ -8,7 +8,7 @@ mode=${1:?usage: run.sh check|test|full}
 logs=$PWD/.lab/logs
 rm -rf "$logs"
 mkdir -p "$logs"
-export HPCOPS_RESULTS=$logs/stories.tsv
+export HPCOPS_RESULTS=$logs/stories.tsv HPCOPS_REQUESTS=$logs/requests.json
 table=() passed=0 failed=0
 
 # stage NAME COMMAND...: runs it, shows its output, keeps it, counts it.
@@ -56,8 +56,9 @@ fi
 stage "control plane" e2e/make/tools.sh || finish
 stage "build" cargo build --workspace --all-targets --quiet || finish
 checks
-if [ -x e2e/oracle/run.sh ]; then stage "oracle" e2e/oracle/run.sh; fi
+stage "oracle answers" e2e/make/oracle.sh drive
 [ "$mode" != full ] || export HPCOPS_FULL=1
 stage "stories" e2e/make/stories.sh
+stage "oracle requests" e2e/make/oracle.sh requests "$HPCOPS_REQUESTS"
 [ "$mode" != full ] || stage "mutants" e2e/make/mutants.sh
 finish

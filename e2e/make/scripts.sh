@@ -19,5 +19,5 @@ echo "${#python[@]} Python files compile"
 
 python3 -m unittest discover --quiet --start-directory e2e/make
 while IFS= read -r folder; do
-  python3 -m unittest discover --quiet --start-directory "$folder"
+  python3 -m unittest discover --quiet --start-directory "$folder" --top-level-directory "$(dirname "$folder")"
 done < <(git ls-files 'operator/*/test_*.py' 'e2e/awssim/*/test_*.py' | xargs -r -n 1 dirname | sort -u)

@@ -1,9 +1,10 @@
 //! One lab shared by many stories: a control plane, simulated AWS, and the tools to reach them.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use serde_json::Value;
 use tokio::sync::OnceCell;
 
 use crate::control_plane::ControlPlane;
@@ -34,6 +35,7 @@ pub struct Lab {
     kubectl: PathBuf,
     options: Options,
     stories: AtomicU32,
+    requests: Mutex<Vec<Value>>,
 }
 
 impl Lab {
@@ -45,7 +47,9 @@ impl Lab {
         helm.apply_crds(&control_plane.client()).await?;
         let kubectl = places::kubectl().await?.join("kubectl");
         let stories = AtomicU32::new(0);
-        Ok(Self { dir, control_plane, sim: OnceCell::new(), helm, kubectl, options, stories })
+        let requests = Mutex::default();
+        let sim = OnceCell::new();
+        Ok(Self { dir, control_plane, sim, helm, kubectl, options, stories, requests })
     }
 
     /// A story of its own namespace, account and release.
@@ -74,6 +78,16 @@ impl Lab {
     /// Simulated AWS, if a story has asked for it.
     pub fn started_awssim(&self) -> Option<&Awssim> {
         self.sim.get()
+    }
+
+    /// Keeps the requests that an account of the simulator recorded, for the oracle.
+    pub fn keep_requests(&self, requests: Vec<Value>) {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).extend(requests);
+    }
+
+    /// Every request kept so far.
+    pub fn requests(&self) -> Vec<Value> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The real helm.

@@ -139,7 +139,11 @@ impl Story {
     /// Ends the account's bodies and forgets its resources, if AWS was used at all.
     pub async fn end(&self) -> Result<()> {
         match self.lab.started_awssim() {
-            Some(sim) => sim.account(&self.access_key).reset().await,
+            Some(sim) => {
+                let account = sim.account(&self.access_key);
+                self.lab.keep_requests(account.get("requests").await?);
+                account.reset().await
+            }
             None => Ok(()),
         }
     }

@@ -16,6 +16,7 @@ mod admission;
 mod chart;
 mod columns;
 mod control_plane;
+mod operator_pod;
 mod resource_version;
 mod runner;
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         chart::STORIES,
         columns::STORIES,
         control_plane::STORIES,
+        operator_pod::STORIES,
         resource_version::STORIES,
     ]
     .concat();

@@ -66,6 +66,9 @@ struct Args {
     /// Append one line `seconds<TAB>ok|FAILED<TAB>name` per story to this file.
     #[arg(long, env = "HPCOPS_RESULTS")]
     results: Option<PathBuf>,
+    /// Write every request that the simulator got to this file, for the oracle.
+    #[arg(long, env = "HPCOPS_REQUESTS")]
+    requests: Option<PathBuf>,
 }
 
 /// One story told.
@@ -131,11 +134,18 @@ async fn tell_all(args: &Args, cases: &[Case]) -> hpc_e2e::Result<Vec<Told>> {
         .inspect(print_told)
         .collect()
         .await;
+    write_requests(args, &lab)?;
     match Arc::into_inner(lab) {
         Some(lab) => lab.stop().await?,
         None => say("a story left something running; it ends with this process"),
     }
     Ok(told)
+}
+
+fn write_requests(args: &Args, lab: &Lab) -> hpc_e2e::Result<()> {
+    let Some(path) = &args.requests else { return Ok(()) };
+    let text = serde_json::Value::Array(lab.requests()).to_string();
+    std::fs::write(path, text).map_err(LabError::io("write", path))
 }
 
 async fn tell(lab: Arc<Lab>, case: Case, deadline: Duration) -> Told {
