@@ -6,6 +6,7 @@ use crate::failure::ParseError;
 use crate::fio;
 use crate::fluent;
 use crate::imb;
+use crate::ior;
 use crate::line::Line;
 use crate::nastran;
 use crate::osu;
@@ -25,6 +26,8 @@ pub enum Application {
     SeisSol,
     /// MSC Nastran.
     Nastran,
+    /// IOR.
+    Ior,
     /// fio, with `--output-format=json` or `json+`.
     Fio,
 }
@@ -38,6 +41,7 @@ impl Application {
             Self::Fluent => "fluent",
             Self::SeisSol => "seissol",
             Self::Nastran => "nastran",
+            Self::Ior => "ior",
             Self::Fio => "fio",
         }
     }
@@ -49,6 +53,7 @@ impl Application {
             Self::Fluent => Reader::Fluent(Box::new(fluent::Reader::new(expected))),
             Self::SeisSol => Reader::SeisSol(Box::default()),
             Self::Nastran => Reader::Nastran(Box::default()),
+            Self::Ior => Reader::Ior(Box::default()),
             Self::Fio => Reader::Fio(Box::default()),
         }
     }
@@ -62,6 +67,7 @@ pub(crate) enum Reader {
     Fluent(Box<fluent::Reader>),
     SeisSol(Box<seissol::Reader>),
     Nastran(Box<nastran::Reader>),
+    Ior(Box<ior::Reader>),
     Fio(Box<fio::Reader>),
 }
 
@@ -86,6 +92,10 @@ impl Reader {
                 reader.line(line);
                 false
             }
+            Self::Ior(reader) => {
+                reader.line(line);
+                false
+            }
             Self::Fio(reader) => reader.line(line),
         }
     }
@@ -97,6 +107,7 @@ impl Reader {
             Self::Fluent(reader) => reader.finish(lines, evidence),
             Self::SeisSol(reader) => reader.finish(lines, evidence),
             Self::Nastran(reader) => reader.finish(lines, evidence),
+            Self::Ior(reader) => reader.finish(lines, evidence),
             Self::Fio(reader) => reader.finish(lines, evidence),
         }
     }

@@ -16,6 +16,7 @@ pub mod failure;
 mod fio;
 mod fluent;
 mod imb;
+mod ior;
 mod json;
 mod labels;
 mod line;

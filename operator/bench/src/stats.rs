@@ -14,11 +14,17 @@ pub fn median(values: &[f64]) -> Option<f64> {
 
 /// Relative standard deviation in percent, with n - 1; `None` for fewer than two values or a mean of 0.
 pub fn rsd(values: &[f64]) -> Option<f64> {
+    let percent = deviation(values)? / mean(values)?.abs() * 100.0;
+    percent.is_finite().then_some(percent)
+}
+
+/// Standard deviation of a sample, with n - 1; `None` for fewer than two values or one that is not finite.
+pub fn deviation(values: &[f64]) -> Option<f64> {
     let mean = mean(values)?;
     let degrees = count(values.len().checked_sub(1).filter(|n| *n > 0)?);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
-    let percent = (squares / degrees).sqrt() / mean.abs() * 100.0;
-    percent.is_finite().then_some(percent)
+    let deviation = (squares / degrees).sqrt();
+    deviation.is_finite().then_some(deviation)
 }
 
 /// The arithmetic mean: for costs (seconds, money), not for rates; `None` for no value or one that is not finite.
