@@ -1,22 +1,27 @@
-//! Everything a pass may use, built once.
+//! What every pass is given: clients, settings, and the memory of this process.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 use std::time::Duration;
 
-use hpc_aws::{Cloud, Limits};
+use hpc_aws::Cloud;
 use hpc_plan::cluster::Settings;
-use hpc_plan::names::Owner;
-use hpc_plan::run;
-use jiff::Timestamp;
-use kube::Client;
+use hpc_plan::{Requeue, run};
+use kube::core::NamespaceResourceScope;
+use kube::runtime::controller::Action;
 use kube::runtime::events::{Recorder, Reporter};
+use kube::{Api, Client, Resource};
 
-use crate::config::Config;
+use crate::clock::Clock;
 use crate::heads::Heads;
-use crate::telemetry::Metrics;
+use crate::heads::Heads;
+use crate::memory::Memory;
+use crate::telemetry::Telemetry;
 
-/// Shared by all passes of both kinds.
+/// Name of the operator in events and managed fields.
+pub const NAME: &str = "hpc-operator";
+
+/// Everything a pass needs beside its object.
 pub struct Context {
     /// Kubernetes.
     pub client: Client,
@@ -24,144 +29,99 @@ pub struct Context {
     pub cloud: Arc<dyn Cloud>,
     /// Questions to heads.
     pub heads: Arc<Heads>,
-    /// Flags, in the cluster planner's words.
+    /// Limits and waits of the installation, for the cluster planner.
     pub settings: Settings,
-    /// Flags, in the run planner's words.
+    /// The same for the run planner.
     pub run_settings: run::Settings,
-    /// Between two looks at a steady object.
+    /// Namespaces served; none is all.
+    pub namespaces: Vec<String>,
+    /// How often a steady object is looked at.
     pub sweep: Duration,
     /// Events.
     pub recorder: Recorder,
-    /// Counters.
-    pub metrics: Arc<Metrics>,
-    /// What was last written and logged, by object uid.
+    /// Metrics and progress.
+    pub telemetry: Arc<Telemetry>,
+    /// The time.
+    pub clock: Clock,
+    /// What this process did.
     pub memory: Memory,
 }
 
+/// Between two questions about a job under way, unless a flag says otherwise.
+const JOB_POLL: Duration = Duration::from_secs(10);
+
 impl Context {
-    /// Puts together what a pass needs.
+    /// A context with everything that follows from client, cloud and settings; `job_poll` is how
+    /// often jobs under way are asked for.
     pub fn new(
-        config: &Config,
         client: Client,
         cloud: Arc<dyn Cloud>,
-        metrics: Arc<Metrics>,
+        settings: Settings,
+        job_poll: Duration,
     ) -> Self {
-        let settings = config.settings();
-        let poll = Duration::from_secs(config.waits.job_poll_seconds);
-        let reporter = Reporter {
-            controller: "hpcops.dev/hpc-operator".to_owned(),
-            instance: Some(config.pod_name.clone()),
-        };
+        let reporter = Reporter { controller: NAME.to_owned(), instance: None };
         Self {
-            heads: Heads::new(Arc::clone(&cloud), &settings.installation, poll),
             recorder: Recorder::new(client.clone(), reporter),
+            heads: Heads::new(Arc::clone(&cloud), &settings.installation, JOB_POLL),
+            client,
+            heads: Heads::new(Arc::clone(&cloud), &settings.installation, job_poll),
             run_settings: run::Settings {
                 installation: settings.installation.clone(),
                 simulated_fabric: settings.simulated_fabric.clone(),
             },
-            sweep: Duration::from_secs(config.waits.fleet_sweep_seconds),
-            settings,
-            client,
             cloud,
-            metrics,
+            settings,
+            namespaces: Vec::new(),
+            sweep: Duration::from_mins(1),
+            telemetry: Arc::default(),
+            clock: Clock::system(),
             memory: Memory::default(),
         }
     }
 
-    /// Bounds that every launch is held against once more.
-    pub const fn limits(&self) -> Limits {
-        Limits {
-            max_instances: self.settings.max_instances,
-            max_hourly_cost: self.settings.max_hourly_cost,
-        }
+    /// The API of a kind in the object's namespace.
+    pub fn api<K>(&self, object: &K) -> Api<K>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        let namespace = object.meta().namespace.as_deref().unwrap_or_default();
+        Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Logs a plan when it differs from the last one of the object: the audit log.
-    pub fn tell(&self, owner: &Owner, plan: &impl std::fmt::Display) {
+    /// One API of a kind per namespace served.
+    pub fn apis<K>(&self) -> Vec<Api<K>>
+    where
+        K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
+    {
+        if self.namespaces.is_empty() {
+            return vec![Api::all(self.client.clone())];
+        }
+        let names = self.namespaces.iter();
+        names.map(|name| Api::namespaced(self.client.clone(), name)).collect()
+    }
+
+    /// Tells a plan once, until it changes: the audit log.
+    pub fn tell(&self, object: &impl Resource<DynamicType = ()>, plan: &impl std::fmt::Display) {
         let text = plan.to_string();
-        if self.memory.is_news(&owner.uid, &text) {
-            tracing::info!(object = owner.full_name(), plan = text, "plan");
+        if self.memory.is_news(object, &text) {
+            let meta = object.meta();
+            let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
+            tracing::info!(namespace, name, "plan\n{text}");
         }
     }
 
-    /// The one clock.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "this is the clock; everything else takes time as an argument"
-    )]
-    pub fn now(&self) -> Timestamp {
-        Timestamp::now()
-    }
-}
-
-/// What this process last did to each object: a cache may be older than our own write.
-#[derive(Default)]
-pub struct Memory(Mutex<HashMap<String, Remembered>>);
-
-#[derive(Default)]
-struct Remembered {
-    version: u64,
-    plan: String,
-}
-
-impl Memory {
-    /// Whether `version` of the object is older than what we wrote ourselves. Versions that are no
-    /// numbers are taken as fresh; then the precondition of the write is what protects us.
-    pub fn is_stale(&self, uid: &str, version: &str) -> bool {
-        let seen = version.parse().unwrap_or(u64::MAX);
-        self.with(uid, |object| seen < object.version)
-    }
-
-    /// Notes the version our write has made.
-    pub fn wrote(&self, uid: &str, version: Option<&str>) {
-        if let Some(made) = version.and_then(|version| version.parse().ok()) {
-            self.with(uid, |object| object.version = object.version.max(made));
-        }
-    }
-
-    /// Whether a printed plan differs from the last one told of the object.
-    pub fn is_news(&self, uid: &str, plan: &str) -> bool {
-        self.with(uid, |object| {
-            let news = object.plan != plan;
-            if news {
-                plan.clone_into(&mut object.plan);
-            }
-            news
+    /// When to look again; what needs nothing is still looked at now and then, not all at once.
+    pub fn requeue(&self, object: &impl Resource, wish: Requeue) -> Action {
+        Action::requeue(match wish {
+            Requeue::After(wait) => wait,
+            Requeue::OnChange => self.sweep.mul_f64(spread(object)),
         })
     }
-
-    /// Forgets an object that is gone.
-    pub fn forget(&self, uid: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uid);
-    }
-
-    fn with<T>(&self, uid: &str, change: impl FnOnce(&mut Remembered) -> T) -> T {
-        let mut objects = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        change(objects.entry(uid.to_owned()).or_default())
-    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_older_than_our_own_write_is_stale() {
-        let memory = Memory::default();
-        assert!(!memory.is_stale("a", "5"));
-        memory.wrote("a", Some("9"));
-        memory.wrote("a", Some("7"));
-        assert!(memory.is_stale("a", "8"));
-        assert!(!memory.is_stale("a", "9"));
-        assert!(!memory.is_stale("b", "1"));
-        assert!(!memory.is_stale("a", "not a number"));
-    }
-
-    #[test]
-    fn a_plan_is_news_once() {
-        let memory = Memory::default();
-        assert!(memory.is_news("a", "steps: none"));
-        assert!(!memory.is_news("a", "steps: none"));
-        assert!(memory.is_news("a", "steps: one"));
-    }
+/// Between 0.75 and 1.25, always the same for one object.
+fn spread(object: &impl Resource) -> f64 {
+    let mut hash = DefaultHasher::new();
+    object.meta().uid.hash(&mut hash);
+    0.75 + f64::from(u8::try_from(hash.finish() % 51).unwrap_or_default()) / 100.0
 }

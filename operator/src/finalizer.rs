@@ -1,59 +1,76 @@
-//! Putting our finalizer on an object and taking it off, each guarded by the version that was read.
+//! Our finalizer on an object: a patch of metadata alone, refused when the object changed since it
+//! was read. The spec is never written.
 
 use std::fmt::Debug;
 
-use hpc_plan::cloud::Failure;
+use hpc_plan::cloud::{Failure, Kind};
 use hpc_plan::names::FINALIZER;
-use k8s_openapi::NamespaceResourceScope;
 use kube::api::{Patch, PatchParams};
-use kube::{Api, Client, Resource, ResourceExt};
+use kube::core::NamespaceResourceScope;
+use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use crate::error::is_gone;
-use crate::run::kubernetes;
+use crate::context::Context;
 
-/// Adds the finalizer.
-pub async fn add<K>(client: &Client, object: &K) -> Result<(), Failure>
+/// Puts it on.
+pub async fn add<K>(ctx: &Context, object: &K) -> Result<(), Failure>
 where
-    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-        + Clone
-        + Debug
-        + DeserializeOwned,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
-    let mut finalizers = object.finalizers().to_vec();
-    finalizers.push(FINALIZER.to_owned());
-    replace(client, object, finalizers).await
+    let others = object.finalizers().iter().filter(|name| *name != FINALIZER).cloned();
+    let stored = set(ctx, object, others.chain([FINALIZER.to_owned()]).collect()).await?;
+    ctx.memory.wrote(&stored);
+    Ok(())
 }
 
-/// Removes the finalizer; an object that is gone already is fine.
-pub async fn remove<K>(client: &Client, object: &K) -> Result<(), Failure>
+/// Takes it off: if no other one is left, the object is gone.
+pub async fn remove<K>(ctx: &Context, object: &K) -> Result<(), Failure>
 where
-    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-        + Clone
-        + Debug
-        + DeserializeOwned,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
-    let others = object.finalizers().iter().filter(|name| *name != FINALIZER);
-    replace(client, object, others.cloned().collect()).await
+    let others = object.finalizers().iter().filter(|name| *name != FINALIZER).cloned();
+    match set(ctx, object, others.collect()).await {
+        Ok(_) => ctx.memory.forget(object),
+        Err(gone) if gone.kind == Kind::NotFound => ctx.memory.forget(object),
+        Err(failure) => return Err(failure),
+    }
+    Ok(())
 }
 
-async fn replace<K>(client: &Client, object: &K, finalizers: Vec<String>) -> Result<(), Failure>
+async fn set<K>(ctx: &Context, object: &K, finalizers: Vec<String>) -> Result<K, Failure>
 where
-    K: Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-        + Clone
-        + Debug
-        + DeserializeOwned,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
 {
-    let namespace = object.namespace().unwrap_or_default();
-    let api: Api<K> = Api::namespaced(client.clone(), &namespace);
-    let patch = json!({"metadata": {
-        "resourceVersion": object.resource_version(),
-        "finalizers": finalizers,
-    }});
-    match api.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(&patch)).await {
-        Ok(_) => Ok(()),
-        Err(error) if is_gone(&error) => Ok(()),
-        Err(error) => Err(kubernetes("patch", &error)),
+    let expected = ctx.memory.expected(object);
+    let metadata = json!({"resourceVersion": expected, "finalizers": finalizers});
+    let patch = Patch::Merge(json!({ "metadata": metadata }));
+    let api = ctx.api(object);
+    let patched = api.patch(&object.name_any(), &PatchParams::default(), &patch).await;
+    patched.map_err(|error| kubernetes("patch", &error))
+}
+
+/// A failed call to Kubernetes in the words the planner knows.
+pub fn kubernetes(operation: &str, error: &kube::Error) -> Failure {
+    let (kind, code) = match error {
+        kube::Error::Api(status) => (kind(status.code), status.reason.clone()),
+        _ => (Kind::Unknown, "Unreachable".to_owned()),
+    };
+    Failure {
+        kind,
+        service: "kubernetes".to_owned(),
+        operation: operation.to_owned(),
+        code,
+        message: error.to_string().chars().take(300).collect(),
+    }
+}
+
+const fn kind(status: u16) -> Kind {
+    match status {
+        401 | 403 => Kind::Denied,
+        404 => Kind::NotFound,
+        409 => Kind::InUse,
+        429 => Kind::Throttled,
+        _ => Kind::Unknown,
     }
 }

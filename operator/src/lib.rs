@@ -1,14 +1,20 @@
-//! The imperative shell: it reads, carries out and publishes; what to do is decided in `hpc-plan`.
+//! The imperative shell: reads Kubernetes and AWS, lets [`hpc_plan`] decide, does it, tells it.
+//!
+//! Both kinds go through the same five calls, `Desired::new -> observe -> plan -> act -> publish`,
+//! in files of the same names. Nothing here decides: a question that needs an answer belongs into
+//! the planner, where it is proven.
 
+pub mod clock;
 pub mod cluster;
-pub mod config;
 pub mod context;
-pub mod controllers;
-pub mod error;
+pub mod controller;
 pub mod finalizer;
+pub mod flags;
 pub mod heads;
-pub mod http;
+pub mod heads;
 pub mod lease;
+pub mod memory;
 pub mod publish;
+pub mod run;
 pub mod run;
 pub mod telemetry;

@@ -1,69 +1,86 @@
-//! The operator: flags, clients, lease, controllers, and the end of the process when any part ends.
+//! The operator: flags, context, one controller per kind, and the probes beside them.
 
+use std::error::Error;
+use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use hpc_aws::Aws;
-use hpc_operator::config::{Command, Config, Verb};
 use hpc_operator::context::Context;
-use hpc_operator::telemetry::{self, Metrics};
-use hpc_operator::{controllers, http, lease};
+use hpc_operator::flags::{Cli, Command, Flags};
+use hpc_operator::heads::Heads;
+use hpc_operator::lease::Lease;
+use hpc_operator::{cluster, run, telemetry};
 use kube::Client;
+use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
 
 #[tokio::main]
 async fn main() -> ExitCode {
-    let command = Command::parse();
-    if let Some(Verb::Crds) = command.verb {
-        return print_crds();
-    }
-    telemetry::log();
-    std::panic::set_hook(Box::new(|panic| {
-        tracing::error!(%panic, "a pass panicked; the process ends rather than going deaf");
-        std::process::abort();
-    }));
-    // Both the Kubernetes and the AWS client bring rustls: one provider is chosen before either.
-    let chosen = rustls::crypto::aws_lc_rs::default_provider().install_default();
-    if chosen.is_err() {
-        tracing::warn!("a crypto provider was installed before");
-    }
-    match serve(&command.config).await {
-        Ok(why) => {
-            tracing::info!(why, "the operator ends");
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            tracing::error!(error = error.to_string(), "the operator cannot run");
+    let cli = Cli::parse();
+    let ended = match (cli.command, cli.flags) {
+        (Some(Command::Crds), _) => print_crds(),
+        (None, Some(flags)) => operate(flags).await,
+        (None, None) => Cli::command().print_help().map_err(Into::into),
+    };
+    ended.map_or_else(
+        |error| {
+            tracing::error!(%error, "the operator ends");
+            eprintln!("error: {error}");
             ExitCode::FAILURE
-        }
-    }
+        },
+        |()| ExitCode::SUCCESS,
+    )
 }
 
-/// Runs until the process is asked to end, loses its lease, or one of its parts ends.
-async fn serve(config: &Config) -> Result<&'static str, Box<dyn std::error::Error>> {
-    let metrics = Arc::new(Metrics::default());
-    let mut end = signal(SignalKind::terminate())?;
-    let http = tokio::spawn(http::serve(config.bind, Arc::clone(&metrics)));
-    let client = Client::try_default().await?;
-    let listener = Arc::clone(&metrics);
-    let aws = Aws::from_env(Arc::new(move |heard| listener.hear(heard))).await;
-    let held = lease::acquire(client.clone(), config).await?;
-    metrics.lead();
-    let namespaces = config.namespaces();
-    let ctx = Arc::new(Context::new(config, client, Arc::new(aws), metrics));
-    tokio::select! {
-        _ = end.recv() => Ok("asked to end"),
-        () = lease::lost(held) => Err("the lease was lost".into()),
-        () = controllers::run(ctx, &namespaces) => Err("the controllers ended".into()),
-        ended = http => Err(format!("the HTTP server ended: {ended:?}").into()),
-    }
-}
-
-#[expect(clippy::print_stdout, reason = "this is the output of the subcommand")]
-fn print_crds() -> ExitCode {
+/// One document each; JSON is YAML, and kubectl reads either.
+fn print_crds() -> Result<(), Box<dyn Error>> {
+    let mut out = std::io::stdout().lock();
     for definition in hpc_crds::all() {
-        println!("---\n{}", hpc_crds::manifest(&definition));
+        writeln!(out, "---\n{:#}", hpc_crds::manifest(&definition))?;
     }
-    ExitCode::SUCCESS
+    Ok(())
+}
+
+/// Operates until told to end, or until the lease is lost.
+async fn operate(flags: Flags) -> Result<(), Box<dyn Error>> {
+    telemetry::log();
+    telemetry::end_on_panic();
+    // Kubernetes and AWS clients each bring a provider; the process has one.
+    let _already = rustls::crypto::aws_lc_rs::default_provider().install_default();
+    let telemetry = Arc::<telemetry::Telemetry>::default();
+    let listener = TcpListener::bind(flags.bind).await?;
+    tokio::spawn(telemetry::serve(listener, Arc::clone(&telemetry)));
+    let client = Client::try_default().await?;
+    let lease = Lease::acquire(client.clone(), &flags).await?;
+    telemetry.leads(&flags.lease_name, true);
+    let cloud = Arc::new(Aws::from_env(telemetry.listener()).await);
+    let job_poll = Duration::from_secs(flags.job_poll_seconds);
+    let poll = Duration::from_secs(flags.job_poll_seconds);
+    let context = Arc::new(Context {
+        namespaces: flags.namespaces(),
+        sweep: Duration::from_secs(flags.fleet_sweep_seconds),
+        telemetry: Arc::clone(&telemetry),
+        ..Context::new(client, cloud, flags.settings(), job_poll)
+    });
+    let (end, ended) = watch::channel(false);
+    // One controller per kind, side by side.
+    let clusters = cluster::serve(Arc::clone(&context), ended.clone());
+    let kinds = async { tokio::join!(clusters, run::serve(context, ended)) };
+    tokio::pin!(kinds);
+    let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
+    tokio::select! {
+        _ = &mut kinds => return Err("the controllers ended by themselves".into()),
+        () = lease.until_lost() => return Err("the lease is lost".into()),
+        _ = terminated.recv() => {}
+        _ = interrupted.recv() => {}
+    }
+    end.send_replace(true);
+    kinds.await;
+    lease.release().await;
+    Ok(())
 }

@@ -1,110 +1,130 @@
-//! The only writer of status, for both kinds, and of the events that tell of its turns.
+//! Status and events, only if something changed: the only place that writes status.
 //!
-//! A status is written only when it differs from the stored one, with the version that was read as
-//! the precondition: when somebody else wrote meanwhile, nothing is overwritten and the next pass
-//! starts from what is there.
+//! A write carries the version of the object the pass was made from. If somebody wrote in between,
+//! the API server refuses it and the pass is made again from what is stored now; that is what makes
+//! an intent that was stored an intent that is known.
 
 use std::fmt::Debug;
 
-use hpc_crds::{BenchmarkRun, Condition, ConditionStatus, ConditionType, HpcCluster, condition};
-use k8s_openapi::NamespaceResourceScope;
+use hpc_crds::{BenchmarkRunStatus, Condition, ConditionStatus, ConditionType, HpcClusterStatus};
 use kube::api::PostParams;
+use kube::core::NamespaceResourceScope;
 use kube::core::object::HasStatus;
 use kube::runtime::events::{Event, EventType};
-use kube::{Api, Resource, ResourceExt};
+use kube::{Resource, ResourceExt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::context::Context;
-use crate::error::{Error, is_conflict, is_gone};
+use crate::context::{Context, NAME};
+use crate::controller::Error;
 
-/// A kind whose status we write.
-pub trait Published:
-    Resource<Scope = NamespaceResourceScope, DynamicType = ()>
-    + HasStatus<Status: Clone + PartialEq>
-    + Clone
-    + Debug
-    + Serialize
-    + DeserializeOwned
+/// A status that speaks in conditions.
+pub trait Speaks {
+    /// Its conditions.
+    fn conditions(&self) -> &[Condition];
+}
+
+impl Speaks for HpcClusterStatus {
+    fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+}
+
+impl Speaks for BenchmarkRunStatus {
+    fn conditions(&self) -> &[Condition] {
+        &self.conditions
+    }
+}
+
+/// Stores the status and tells of transitions. An object that is gone needs neither.
+///
+/// # Errors
+/// When the API server refuses or does not answer; a conflict means to look again at once.
+pub async fn publish<K>(ctx: &Context, object: &K, status: K::Status) -> Result<(), Error>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + HasStatus
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned,
+    K::Status: Speaks + PartialEq,
 {
-    /// The condition that sums up the others.
-    const ROOT: ConditionType;
-
-    /// The conditions of a status.
-    fn conditions(status: &Self::Status) -> &[Condition];
+    let after = status.conditions().to_vec();
+    if object.status() != Some(&status) {
+        match store(ctx, object, status).await {
+            Ok(stored) => ctx.memory.wrote(&stored),
+            Err(kube::Error::Api(refusal)) if refusal.code == 404 => return Ok(()),
+            Err(source) => return Err(Error::Publish { source }),
+        }
+        announce(ctx, object, &after).await;
+    }
+    ctx.telemetry.conditions(object, &after);
+    Ok(())
 }
 
-impl Published for HpcCluster {
-    const ROOT: ConditionType = ConditionType::Ready;
-
-    fn conditions(status: &Self::Status) -> &[Condition] {
-        &status.conditions
-    }
-}
-
-impl Published for BenchmarkRun {
-    const ROOT: ConditionType = ConditionType::Succeeded;
-
-    fn conditions(status: &Self::Status) -> &[Condition] {
-        &status.conditions
-    }
-}
-
-/// Stores `status` when it differs from the object's, and tells of a turn of the root condition.
-pub async fn publish<K: Published>(
-    ctx: &Context,
-    object: &K,
-    status: K::Status,
-) -> Result<(), Error> {
-    if object.status() == Some(&status) {
-        return Ok(());
-    }
-    let turn = turn::<K>(object.status(), &status);
+#[expect(clippy::disallowed_methods, reason = "the one place that writes status")]
+async fn store<K>(ctx: &Context, object: &K, status: K::Status) -> Result<K, kube::Error>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + HasStatus
+        + Clone
+        + Debug
+        + Serialize
+        + DeserializeOwned,
+{
     let mut next = object.clone();
+    next.meta_mut().resource_version = Some(ctx.memory.expected(object));
+    next.meta_mut().managed_fields = None;
     *next.status_mut() = Some(status);
-    let namespace = object.namespace().unwrap_or_default();
-    let api: Api<K> = Api::namespaced(ctx.client.clone(), &namespace);
-    #[expect(clippy::disallowed_methods, reason = "this is the one place that writes status")]
-    let written = api.replace_status(&object.name_any(), &PostParams::default(), &next).await;
-    match written {
-        Ok(stored) => {
-            let uid = object.uid().unwrap_or_default();
-            ctx.memory.wrote(&uid, stored.resource_version().as_deref());
-            tell(ctx, object, turn).await;
-            Ok(())
+    let manager = PostParams { field_manager: Some(NAME.to_owned()), ..PostParams::default() };
+    ctx.api(object).replace_status(&object.name_any(), &manager, &next).await
+}
+
+/// One event per condition that turned or got another reason. Events are best effort.
+async fn announce<K>(ctx: &Context, object: &K, after: &[Condition])
+where
+    K: Resource<DynamicType = ()> + HasStatus,
+    K::Status: Speaks,
+{
+    let before = object.status().map(Speaks::conditions).unwrap_or_default();
+    let reference = object.object_ref(&());
+    for event in after.iter().filter(|now| is_news(before, now)).map(event) {
+        if let Err(error) = ctx.recorder.publish(&event, &reference).await {
+            tracing::warn!(%error, "an event could not be published");
         }
-        Err(error) if is_gone(&error) => Ok(()),
-        Err(error) if is_conflict(&error) => {
-            Err(Error::Conflict { kind: kind::<K>(), name: object.name_any() })
-        }
-        Err(source) => Err(Error::Publish { kind: kind::<K>(), name: object.name_any(), source }),
     }
 }
 
-fn kind<K: Published>() -> String {
-    K::kind(&()).into_owned()
+fn is_news(before: &[Condition], now: &Condition) -> bool {
+    let old = before.iter().find(|old| old.type_ == now.type_);
+    let word = |one: &Condition| (one.status, one.reason.clone());
+    !now.is(ConditionType::Reconciling) && old.map(word) != Some(word(now))
 }
 
-/// The root condition, when its status or reason is another one now.
-fn turn<K: Published>(before: Option<&K::Status>, after: &K::Status) -> Option<Condition> {
-    let told = |condition: &Condition| (condition.status, condition.reason.clone());
-    let after = condition::find(K::conditions(after), K::ROOT)?;
-    let before = before.and_then(|status| condition::find(K::conditions(status), K::ROOT));
-    (before.map(told) != Some(told(after))).then(|| after.clone())
-}
-
-/// An event for people; a lost one changes nothing.
-async fn tell<K: Published>(ctx: &Context, object: &K, turn: Option<Condition>) {
-    let Some(condition) = turn else { return };
-    let bad = condition.status == ConditionStatus::False;
-    let event = Event {
-        type_: if bad { EventType::Warning } else { EventType::Normal },
-        reason: condition.reason,
-        note: Some(condition.message),
-        action: "Reconcile".to_owned(),
+fn event(condition: &Condition) -> Event {
+    Event {
+        type_: if is_trouble(condition) { EventType::Warning } else { EventType::Normal },
+        reason: condition.reason.clone(),
+        note: Some(format!("{}={}: {}", condition.type_, condition.status, condition.message)),
+        action: condition.type_.clone(),
         secondary: None,
-    };
-    if let Err(error) = ctx.recorder.publish(&event, &object.object_ref(&())).await {
-        tracing::warn!(%error, "event");
     }
+}
+
+/// Waiting is not trouble; being refused or stalled is.
+fn is_trouble(condition: &Condition) -> bool {
+    const WAITS: [&str; 8] = [
+        "Pending",
+        "Creating",
+        "Deleting",
+        "Booting",
+        "WaitingForAgent",
+        "Queued",
+        "Running",
+        "Paused",
+    ];
+    condition.is(ConditionType::Stalled)
+        || (condition.status == ConditionStatus::False
+            && !WAITS.contains(&condition.reason.as_str()))
 }

@@ -1,6 +1,8 @@
-//! Writes for a cluster: every step as it says, side by side, no decision.
+//! Carrying out the steps of a cluster's plan. Writes only, and decides nothing.
 
-use futures::future::join_all;
+use futures::StreamExt;
+use futures::stream::iter;
+use hpc_aws::Scope;
 use hpc_crds::HpcCluster;
 use hpc_plan::cloud::Failure;
 use hpc_plan::cluster::{ClusterPlan, Desired, Outcome, Step};
@@ -9,35 +11,37 @@ use super::observe::scope;
 use crate::context::Context;
 use crate::finalizer;
 
-/// Carries out every step of the plan; a failed one does not stop the others.
+/// Steps of one plan at a time.
+const AT_ONCE: usize = 8;
+
+/// Carries out all steps and tells what came of each, in the order of the plan.
 pub async fn act(
     ctx: &Context,
-    desired: &Desired,
     cluster: &HpcCluster,
+    desired: &Desired,
     plan: &ClusterPlan,
 ) -> Vec<Outcome> {
-    join_all(plan.steps.iter().map(async |step| {
-        let result = carry_out(ctx, desired, cluster, step).await;
-        if let Err(failure) = &result {
-            tracing::warn!(cluster = desired.owner.full_name(), %step, %failure, failure.message, "step");
-        }
-        Outcome::of(step, result)
-    }))
-    .await
+    ctx.tell(cluster, plan);
+    let scope = scope(desired);
+    let outcomes = plan.steps.iter().map(|step| {
+        let done = apply(ctx, cluster, &scope, step);
+        async move { Outcome::of(step, done.await) }
+    });
+    iter(outcomes).buffered(AT_ONCE).collect().await
 }
 
-async fn carry_out(
+async fn apply(
     ctx: &Context,
-    desired: &Desired,
     cluster: &HpcCluster,
+    scope: &Scope,
     step: &Step,
 ) -> Result<Vec<String>, Failure> {
     match step {
-        Step::AddFinalizer => finalizer::add(&ctx.client, cluster).await.map(|()| vec![]),
+        Step::AddFinalizer => finalizer::add(ctx, cluster).await.map(|()| Vec::new()),
         Step::RemoveFinalizer => {
-            finalizer::remove(&ctx.client, cluster).await?;
-            ctx.memory.forget(&desired.owner.uid);
-            Ok(vec![])
+            finalizer::remove(ctx, cluster).await?;
+            ctx.telemetry.forget(cluster);
+            Ok(Vec::new())
         }
         Step::CreateGroup { .. }
         | Step::Authorize { .. }
@@ -48,6 +52,6 @@ async fn carry_out(
         | Step::AttachVolume { .. }
         | Step::TagRetained { .. }
         | Step::Terminate { .. }
-        | Step::Delete { .. } => ctx.cloud.apply(&scope(ctx, desired), step).await,
+        | Step::Delete { .. } => ctx.cloud.apply(scope, step).await,
     }
 }

@@ -8,17 +8,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::api::PostParams;
 use kube::{Api, Resource};
 
-use super::observe::{RUN_LABEL, kubernetes};
+use super::observe::RUN_LABEL;
 use crate::context::Context;
-use crate::finalizer;
+use crate::finalizer::{self, kubernetes};
 
 /// Carries out every step of the plan; a failed one does not stop the others.
-pub async fn act(
-    ctx: &Context,
-    desired: &Desired,
-    run: &BenchmarkRun,
-    plan: &RunPlan,
-) -> Vec<Outcome> {
+pub async fn act(ctx: &Context, run: &BenchmarkRun, desired: &Desired, plan: &RunPlan) -> Vec<Outcome> {
+    ctx.tell(run, plan);
+    ctx.tell(run, plan);
     let mut outcomes = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
         let outcome = carry_out(ctx, desired, run, step).await;
@@ -34,8 +31,11 @@ async fn carry_out(
     step: &Step,
 ) -> Result<Outcome, Failure> {
     match step {
-        Step::AddFinalizer => finalizer::add(&ctx.client, run).await?,
-        Step::RemoveFinalizer => finalizer::remove(&ctx.client, run).await?,
+        Step::AddFinalizer => finalizer::add(ctx, run).await?,
+        Step::RemoveFinalizer => {
+            finalizer::remove(ctx, run).await?;
+            ctx.telemetry.forget(run);
+        }
         Step::Submit { head, attempts } => {
             return Ok(Outcome::Submitted(ctx.heads.submit(head, attempts).await?));
         }
@@ -68,6 +68,6 @@ async fn store(
     match api.create(&PostParams::default(), &map).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        Err(error) => Err(kubernetes("create", &error)),
+        Err(error) => Err(failure("CreateResults", &error)),
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hpc_crds::{
     AttemptStatus, BenchmarkRun, ConditionStatus, ConditionType, HpcCluster, condition,
 };
-use hpc_plan::cloud::{Failure, InstanceId, Kind};
+use hpc_plan::cloud::{Failure, InstanceId};
 use hpc_plan::names::FINALIZER;
 use hpc_plan::run::{ClusterSeen, Desired, Head, Object, Observed, QueueSeen, folder};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -13,12 +13,14 @@ use kube::api::ListParams;
 use kube::{Api, ResourceExt};
 
 use crate::context::Context;
+use crate::finalizer::failure;
+use crate::finalizer::kubernetes;
 
 /// Label of a results `ConfigMap`: uid of its run.
 pub const RUN_LABEL: &str = "hpcops.dev/run-uid";
 
 /// Everything the planner needs. Reads that fail are told in the observation.
-pub async fn observe(ctx: &Context, desired: &Desired, run: &BenchmarkRun) -> Observed {
+pub async fn observe(ctx: &Context, run: &BenchmarkRun, desired: &Desired) -> Observed {
     let mut observed = Observed {
         object: Object {
             finalizer: run.finalizers().iter().any(|name| name == FINALIZER),
@@ -50,7 +52,7 @@ pub async fn observe(ctx: &Context, desired: &Desired, run: &BenchmarkRun) -> Ob
 
 async fn cluster(ctx: &Context, desired: &Desired) -> Result<Option<ClusterSeen>, Failure> {
     let api: Api<HpcCluster> = Api::namespaced(ctx.client.clone(), &desired.owner.namespace);
-    let found = api.get_opt(&desired.cluster).await.map_err(|error| kubernetes("get", &error))?;
+    let found = api.get_opt(&desired.cluster).await.map_err(|error| failure("GetCluster", &error))?;
     Ok(found.as_ref().map(seen))
 }
 
@@ -115,24 +117,6 @@ async fn jobs(ctx: &Context, desired: &Desired, observed: &mut Observed, open: &
 async fn results(ctx: &Context, desired: &Desired) -> Result<BTreeSet<String>, Failure> {
     let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &desired.owner.namespace);
     let own = ListParams::default().labels(&format!("{RUN_LABEL}={}", desired.owner.uid));
-    let found = api.list_metadata(&own).await.map_err(|error| kubernetes("list", &error))?;
+    let found = api.list_metadata(&own).await.map_err(|error| failure("ListResults", &error))?;
     Ok(found.items.iter().map(ResourceExt::name_any).collect())
-}
-
-/// A failed Kubernetes call in the planner's words.
-pub fn kubernetes(operation: &str, error: &kube::Error) -> Failure {
-    let (kind, code) = match error {
-        kube::Error::Api(status) if status.code == 403 => (Kind::Denied, status.reason.clone()),
-        kube::Error::Api(status) if status.code == 409 => (Kind::Exists, status.reason.clone()),
-        kube::Error::Api(status) => (Kind::Unknown, status.reason.clone()),
-        _ => (Kind::Unknown, "Unreachable".to_owned()),
-    };
-    let message = error.to_string().chars().take(300).collect();
-    Failure {
-        kind,
-        service: "kubernetes".to_owned(),
-        operation: operation.to_owned(),
-        code,
-        message,
-    }
 }
