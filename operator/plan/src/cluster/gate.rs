@@ -5,6 +5,7 @@ use hpc_crds::{ConditionStatus, ConditionType, Intent, Reason};
 
 use crate::cloud::{Failure, Kind};
 use crate::intents::{self, Payload, Proposal};
+use crate::names::{IGNORE_PREDECESSOR, PAUSED};
 
 use super::desired::Goal;
 use super::part::{Part, Parts, Verdict, View};
@@ -181,21 +182,20 @@ fn predecessor(view: &View<'_>) -> Option<Parts> {
     let found: Vec<_> = strangers.collect();
     let first = found.first()?;
     let ids: Vec<_> = found.iter().take(5).map(|stranger| stranger.id.as_str()).collect();
+    let (count, uid) = (found.len(), &first.uid);
     let message = format!(
-        "{} resources of an earlier {} (uid {}) exist: {}. Delete them, or set the annotation \
-         hpcops.dev/ignore-predecessor: \"{}\"",
-        found.len(),
+        "An earlier {} (uid {uid}) left {count} resource{}: {}. Delete them, or set the annotation \
+         {IGNORE_PREDECESSOR}: \"{uid}\"",
         view.desired.owner.full_name(),
-        first.uid,
+        if count == 1 { "" } else { "s" },
         ids.join(" "),
-        first.uid
     );
     Some(stopped(Verdict::refused(Reason::PredecessorFound, message)))
 }
 
 fn paused(view: &View<'_>) -> Option<Parts> {
     (view.desired.goal == Goal::Paused).then(|| {
-        let message = format!("Remove the annotation {} to go on", crate::names::PAUSED);
+        let message = format!("Remove the annotation {} to go on", PAUSED);
         stopped(Verdict::new(ConditionStatus::Unknown, Reason::Paused, message))
     })
 }

@@ -21,12 +21,14 @@ pub(super) fn head(view: &View<'_>, storage_ready: bool) -> Part {
     let (interface, interface_part) = interface(view);
     let (volume, volume_part) = state_volume(view);
     let made = interface_part.and(volume_part);
-    match (interface, volume) {
-        (Some(interface), Some(volume)) if storage_ready => {
-            made.and(machine(view, interface, volume))
-        }
-        (Some(_), Some(_)) => made.and(Part::pending()),
-        _ => made,
+    let (Some(interface), Some(volume)) = (interface, volume) else {
+        return made;
+    };
+    let lives = view.instances(HEAD).any(|head| head.state.is_live());
+    if storage_ready || lives {
+        machine(view, interface, volume).and(made)
+    } else {
+        Part::pending().and(made)
     }
 }
 
@@ -115,8 +117,11 @@ fn machine(view: &View<'_>, interface: &Interface, volume: &Volume) -> Part {
 }
 
 fn launch(view: &View<'_>, interface: &Interface, volume: &Volume) -> Part {
+    let intent = view.intent(HEAD);
     if interface.in_use || volume.attached_to.is_some() {
-        return Part::waiting("The former head is being ended", Wait::FormerHead);
+        let sent = intent.is_some_and(|intent| intent.state == IntentState::Acted);
+        let wait = if sent { Wait::Visible { thing: HEAD.to_owned() } } else { Wait::FormerHead };
+        return Part::waiting("Interface or volume of the head is in use", wait);
     }
     if let Some(part) = died_young(view) {
         return part;

@@ -85,11 +85,10 @@ impl Making<'_> {
         body: impl Fn(&Payload, i32) -> Body,
     ) -> Part {
         let payload = Payload::of(intent);
-        let body = body(&payload, intent.attempt);
-        let same = self.is_wanted(&payload) && intents::hash(&body) == intent.body_hash;
+        let same = self.is_same(intent, &payload, &body);
         let creating = format!("{} is being created", self.thing);
         if same && intent.reason != MISMATCH {
-            let token = Token(intent.token.clone());
+            let (token, body) = (Token(intent.token.clone()), body(&payload, intent.attempt));
             return Part::step(
                 creating,
                 Step::Create { token, thing: self.thing.to_owned(), body },
@@ -125,6 +124,9 @@ impl Making<'_> {
     ) -> Part {
         let failed = Payload::of(intent);
         let (cause, detail) = Cause::read(intent);
+        if !self.is_same(intent, &failed, &body) {
+            return self.propose(view, &Payload::default(), body);
+        }
         let next = self.next(&failed, cause);
         if is_over(&next, cause) {
             return Part {
@@ -147,7 +149,9 @@ impl Making<'_> {
             return self.propose(view, &next, body);
         }
         let because = cause.map_or_else(String::new, |cause| cause.to_string());
-        let message = format!("{}: {detail}; next try within {}s", self.thing, wait.as_secs());
+        let way_out = reason_of(cause).0.way_out();
+        let (thing, limit) = (self.thing, wait.as_secs());
+        let message = format!("{thing}: {detail}; next try within {limit}s. {way_out}");
         Part {
             waits: vec![Wait::Retry { thing: self.thing.to_owned(), seconds: left, because }],
             ..Part::new(refusal(cause, message))
@@ -162,6 +166,17 @@ impl Making<'_> {
             place(rung) == place(payload)
                 && payload.slots.iter().all(|slot| rung.slots.contains(slot))
         })
+    }
+
+    /// Whether the request would be the same today; what failed for another one counts no more.
+    fn is_same(
+        &self,
+        intent: &Intent,
+        payload: &Payload,
+        body: impl Fn(&Payload, i32) -> Body,
+    ) -> bool {
+        let hash = intents::hash(&body(payload, intent.attempt));
+        self.is_wanted(payload) && hash == intent.body_hash
     }
 
     fn next(&self, failed: &Payload, cause: Option<Cause>) -> Payload {
@@ -204,8 +219,9 @@ pub(super) fn settle(view: &View<'_>, thing: &str, attempt: i32) -> Option<Inten
 /// A newer operator's intent: carried as it is, not acted on.
 pub(super) fn newer(intent: &Intent) -> Part {
     let (thing, version) = (intent.thing.clone(), intent.version);
+    let way_out = Reason::UnknownIntent.way_out();
     let message =
-        format!("{thing} has an intent of version {version}, written by a newer operator");
+        format!("{thing} has an intent of version {version} of a newer operator. {way_out}");
     Part {
         waits: vec![Wait::NewerIntent { thing, version }],
         ..Part::new(Verdict::stalled(Reason::UnknownIntent, message))
@@ -223,12 +239,19 @@ fn has_backoff(cause: Option<Cause>) -> bool {
 }
 
 fn spent(thing: &str, cause: Option<Cause>, detail: &str) -> Verdict {
-    let message = format!("{thing}: {detail}; given up after {MAX_ATTEMPTS} attempts");
-    Verdict::stalled(reason_of(cause).0, message)
+    let reason = reason_of(cause).0;
+    let (way_out, then) = (reason.way_out(), Reason::RetriesExhausted.way_out());
+    let message =
+        format!("{thing}: {detail}; given up after {MAX_ATTEMPTS} attempts. {way_out} {then}");
+    Verdict::stalled(reason, message)
 }
 
+/// Giving up what nobody wants any more is no failure.
 fn refusal(cause: Option<Cause>, message: String) -> Verdict {
-    Verdict::refused(reason_of(cause).0, message)
+    match reason_of(cause).0 {
+        Reason::Creating => Verdict::creating(message),
+        reason => Verdict::refused(reason, message),
+    }
 }
 
 /// The reason a cause shows as, and whether attempts that end so are counted and bounded.

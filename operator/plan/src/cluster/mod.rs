@@ -58,9 +58,8 @@ fn standing(view: &View<'_>) -> Parts {
     if view.intent(gate::LOST_STATUS).is_some() {
         network.forget.push(gate::LOST_STATUS.to_owned());
     }
-    let storage = if network.is_ready() { storage::storage(view) } else { Part::pending() };
-    let head =
-        if network.is_ready() { head::head(view, storage.is_ready()) } else { Part::pending() };
+    let storage = if network.is_ready() { storage::storage(view) } else { Part::kept() };
+    let head = if network.is_ready() { head::head(view, storage.is_ready()) } else { Part::kept() };
     let fleets =
         fleets::fleets(view, storage.is_ready() && head.is_ready()).and(strays::strays(view));
     Parts { network, storage, head, fleets, whole: None }

@@ -134,14 +134,14 @@ fn conditions(view: &View<'_>, parts: &Parts) -> Vec<Condition> {
     simulated(view, &mut set);
     if let Some(whole) = &parts.whole {
         for part in ConditionType::CLUSTER_PARTS {
-            set.keep(part);
+            keep(&mut set, part, whole);
         }
         state(&mut set, ConditionType::Ready, &whole.verdict);
         progress(&mut set, whole.verdict.stalled.then_some(&whole.verdict));
     } else {
         let each = [&parts.network, &parts.storage, &parts.head, &parts.fleets];
         for (part, type_) in each.iter().zip(ConditionType::CLUSTER_PARTS) {
-            if part.kept {
+            if part.kept && set.get(type_).is_some() {
                 set.keep(type_);
             } else {
                 state(&mut set, type_, &part.verdict);
@@ -152,6 +152,15 @@ fn conditions(view: &View<'_>, parts: &Parts) -> Vec<Condition> {
         progress(&mut set, stalled);
     }
     set.into_conditions()
+}
+
+/// A part while only the whole is judged: as it was, or going with it.
+fn keep(set: &mut ConditionSet<'_>, part: ConditionType, whole: &Part) {
+    if whole.verdict.reason == Reason::Deleting {
+        state(set, part, &gate::deleting("The cluster is being deleted"));
+    } else if set.get(part).is_none() {
+        state(set, part, &Part::pending().verdict);
+    }
 }
 
 fn state(set: &mut ConditionSet<'_>, type_: ConditionType, verdict: &Verdict) {

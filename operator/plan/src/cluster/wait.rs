@@ -59,7 +59,7 @@ impl fmt::Display for Wait {
         match self {
             Self::Read(failure) => write!(f, "read: {failure}"),
             Self::Intent { thing, attempt } => {
-                write!(f, "{thing}: attempt {attempt} is stored first")
+                write!(f, "{thing}: the record of attempt {attempt} is stored first")
             }
             Self::Visible { thing } => write!(f, "{thing}: made, not visible yet"),
             Self::LookUp { thing } => write!(f, "{thing}: looked up by its token"),

@@ -6,7 +6,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::time::Duration;
 
 use hpc_crds::{ConditionType, condition};
 use hpc_plan::cloud::{FileSystemId, InstanceId, Kind};
@@ -14,10 +13,8 @@ use hpc_plan::cluster::{ClusterPlan, Desired, Goal, Lifecycle, Step};
 use hpc_plan::rules::{Case, unrest};
 use hpc_plan::world::{Ledger, Unseen, World};
 
-use super::lawful;
+use super::{HORIZON, lawful};
 
-/// Longer than any wait of the planner under the settings of the tests.
-const HORIZON: Duration = Duration::from_secs(700);
 /// More passes than any course needs.
 const LONGEST: usize = 400;
 

@@ -1,0 +1,465 @@
+//! Stories of a cluster: what is planned, what is told, in the words a user reads.
+//!
+//! Each story is a snapshot of printed plans or of the conditions with their messages, so that a
+//! changed word shows in review.
+
+mod support;
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use hpc_crds::{ConditionType, DeletionPolicy, condition};
+use hpc_plan::cloud::Kind;
+use hpc_plan::cluster::{Desired, Goal, InstanceState, Step, Stranger};
+use hpc_plan::world::{Catalog, FOREVER, World};
+use insta::assert_snapshot;
+use support::{HORIZON, absent, cluster, lawful, owner, pass, settle};
+
+/// A new world, and a cluster of one node without a file system asked for in it.
+fn small() -> (World, Desired) {
+    (World::new(owner()), cluster(&[1], false))
+}
+
+/// Passes and ticks until `Ready` is what the caller waits for; panics after many.
+fn until(world: &mut World, desired: &Desired, holds: impl Fn(&World) -> bool) {
+    for _ in 0..150 {
+        pass(world, desired);
+        if holds(world) {
+            return;
+        }
+        world.tick();
+    }
+    panic!("never\n{}", told(world));
+}
+
+/// Whether a condition has this status and reason, written `False/BootTimeout`.
+fn says(type_: ConditionType, wanted: &str) -> impl Fn(&World) -> bool {
+    move |world| {
+        let found = condition::find(&world.object.status.conditions, type_);
+        found.is_some_and(|found| format!("{}/{}", found.status, found.reason) == wanted)
+    }
+}
+
+/// The conditions that are not as they should be, and what the status says of the queues.
+fn told(world: &World) -> String {
+    let mut text = String::new();
+    for found in &world.object.status.conditions {
+        let (type_, status, reason) = (&found.type_, found.status, &found.reason);
+        let _ = writeln!(text, "{type_} {status}/{reason}: {}", found.message);
+    }
+    for queue in &world.object.status.queues {
+        let (name, ready, desired) = (&queue.name, queue.ready, queue.desired);
+        let _ = write!(text, "queue {name} {ready}/{desired}");
+        if let Some(error) = &queue.last_capacity_error {
+            let (type_, zone, code) = (&error.type_, &error.zone, &error.code);
+            let _ = write!(text, ", last capacity error {type_} {zone} {code}");
+        }
+        if let Some(time) = queue.next_try {
+            let left = time.timestamp().duration_since(world.now).as_secs();
+            let _ = write!(text, ", next try in {left}s");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// Every pass that says something new, with the seconds since the start, until nothing changes.
+fn diary(world: &mut World, desired: &Desired) -> String {
+    let (start, mut text, mut last) = (world.now, String::new(), String::new());
+    for _ in 0..150 {
+        let before = world.fingerprint(HORIZON);
+        let plan = pass(world, desired).to_string();
+        if plan != last {
+            let _ = writeln!(text, "--- {}s\n{plan}", world.now.duration_since(start).as_secs());
+        }
+        last = plan;
+        world.tick();
+        if world.released || world.fingerprint(HORIZON) == before {
+            return text;
+        }
+    }
+    panic!("it never ends\n{text}");
+}
+
+fn ready(world: &World) -> bool {
+    says(ConditionType::Ready, "True/Ready")(world)
+}
+
+#[test]
+fn a_cluster_is_built_layer_by_layer() {
+    let mut world = World::new(owner());
+    assert_snapshot!(diary(&mut world, &cluster(&[2], true)));
+}
+
+#[test]
+fn a_deletion_gives_back_layer_by_layer() {
+    let (mut world, desired) = (World::new(owner()), cluster(&[2], true));
+    settle(&mut world, &desired);
+    assert_snapshot!(diary(&mut world, &absent(&desired)));
+    assert_eq!(world.leftovers(), Vec::<String>::new());
+}
+
+#[test]
+fn a_deletion_marks_what_is_retained_and_leaves_it() {
+    let (mut world, mut desired) = (World::new(owner()), cluster(&[1], true));
+    desired.cluster.state_policy = DeletionPolicy::Retain;
+    desired.cluster.storages[0].policy = DeletionPolicy::Retain;
+    settle(&mut world, &desired);
+    assert_snapshot!(diary(&mut world, &absent(&desired)));
+    let kept: Vec<_> = world.object.status.retained.iter().map(|kept| kept.kind.as_str()).collect();
+    assert_eq!(kept, ["Volume", "FileSystem", "SecurityGroup"]);
+    assert_eq!((world.volumes.len(), world.file_systems.len(), world.groups.len()), (1, 1, 1));
+}
+
+#[test]
+fn a_steady_cluster_is_left_alone() {
+    let (mut world, desired) = (World::new(owner()), cluster(&[2, 2], true));
+    settle(&mut world, &desired);
+    let (calls, writes) = (world.ledger.calls.0, world.ledger.writes.0);
+    for _ in 0..100 {
+        pass(&mut world, &desired);
+        world.tick();
+    }
+    assert_eq!((world.ledger.calls.0, world.ledger.writes.0), (calls, writes));
+}
+
+#[test]
+fn a_head_whose_agent_never_comes_is_replaced_twice_and_then_told() {
+    let (mut world, desired) = small();
+    world.fate.mute_heads = FOREVER;
+    until(&mut world, &desired, says(ConditionType::HeadReady, "False/BootTimeout"));
+    assert_snapshot!("agent_never_first", told(&world));
+    until(&mut world, &desired, says(ConditionType::Stalled, "True/BootTimeout"));
+    assert_snapshot!("agent_never_last", told(&world));
+    assert_eq!((world.live("head"), world.ledger.launched["head"]), (0, 3));
+}
+
+#[test]
+fn a_late_agent_is_waited_for() {
+    let (mut world, desired) = small();
+    world.fate.slow_agent = 2;
+    until(&mut world, &desired, says(ConditionType::HeadReady, "Unknown/WaitingForAgent"));
+    assert_snapshot!(told(&world));
+    until(&mut world, &desired, says(ConditionType::HeadReady, "True/Ready"));
+    assert_eq!(world.ledger.launched["head"], 1);
+}
+
+#[test]
+fn a_boot_that_fails_is_told_with_its_step_and_last_words() {
+    let (mut world, desired) = small();
+    world.fate.broken_heads = 1;
+    until(&mut world, &desired, says(ConditionType::HeadReady, "False/BootFailed"));
+    assert_snapshot!(told(&world));
+    until(&mut world, &desired, ready);
+    assert_eq!((world.live("head"), world.ledger.launched["head"]), (1, 2));
+}
+
+#[test]
+fn the_second_type_is_taken_when_there_is_none_of_the_first() {
+    let (world, desired) = small();
+    let mut world = world.without_capacity("c5n.18xlarge");
+    until(&mut world, &desired, ready);
+    assert_snapshot!(told(&world));
+    let mut nodes = world.instances.values().filter(|found| found.role() == "queue-compute");
+    assert!(nodes.all(|node| node.instance_type == "c5n.metal"));
+}
+
+#[test]
+fn without_any_capacity_nothing_runs_and_the_next_try_is_told() {
+    let (world, desired) = small();
+    let mut world = world.without_capacity("c5n.18xlarge").without_capacity("c5n.metal");
+    until(&mut world, &desired, |world| {
+        let tries = &world.object.status.intents;
+        says(ConditionType::FleetsReady, "False/InsufficientCapacity")(world)
+            && tries.iter().any(|intent| intent.thing == "queue/compute" && intent.attempt == 4)
+    });
+    world.tick();
+    pass(&mut world, &desired);
+    assert_snapshot!(told(&world));
+    assert_eq!(world.live("queue-compute"), 0);
+    world.fate.without_capacity.clear();
+    until(&mut world, &desired, ready);
+}
+
+#[test]
+fn a_gang_that_loses_a_member_to_capacity_is_given_back_whole() {
+    let (mut world, desired) = (World::new(owner()), cluster(&[2], false));
+    world.fate.dying_gangs = 1;
+    until(&mut world, &desired, says(ConditionType::FleetsReady, "False/InsufficientCapacity"));
+    assert_snapshot!(told(&world));
+    until(&mut world, &desired, ready);
+    let ended = world.instances.values().filter(|found| found.state == InstanceState::Terminated);
+    assert_eq!((ended.count(), world.ledger.launched["queue-compute"]), (2, 4));
+}
+
+#[test]
+fn a_lost_node_of_a_whole_gang_is_replaced_alone() {
+    let (mut world, desired) = (World::new(owner()), cluster(&[2], false));
+    settle(&mut world, &desired);
+    let mut nodes = world.instances.iter().filter(|(_, found)| found.slot() == "compute-2");
+    let node = nodes.next().expect("a node").0.clone();
+    world.kill(&node, "Server.InternalError");
+    assert_snapshot!(diary(&mut world, &desired));
+    assert_eq!(world.ledger.launched["queue-compute"], 3);
+}
+
+#[test]
+fn a_throttled_launch_waits_and_goes_on() {
+    let (mut world, desired) = small();
+    until(&mut world, &desired, says(ConditionType::HeadReady, "True/Ready"));
+    world.fate.refusals = vec![("RunInstances".into(), Kind::Throttled)];
+    until(&mut world, &desired, says(ConditionType::FleetsReady, "Unknown/Throttled"));
+    assert_snapshot!(told(&world));
+    until(&mut world, &desired, ready);
+}
+
+#[test]
+fn a_file_system_that_fails_early_is_made_again_three_times_at_most() {
+    let (mut world, desired) = (World::new(owner()), cluster(&[1], true));
+    world.fate.failing_file_systems = FOREVER;
+    until(&mut world, &desired, says(ConditionType::StorageReady, "False/FileSystemFailed"));
+    assert_snapshot!("file_system_early_first", told(&world));
+    until(&mut world, &desired, says(ConditionType::Stalled, "True/FileSystemFailed"));
+    assert_snapshot!("file_system_early_last", told(&world));
+    assert_eq!((world.file_systems.len(), world.ledger.made["storage-fsx"]), (0, 3));
+}
+
+#[test]
+fn a_file_system_that_fails_late_is_kept_and_a_human_asked() {
+    let (mut world, desired) = (World::new(owner()), cluster(&[1], true));
+    settle(&mut world, &desired);
+    let id = world.file_systems.keys().next().expect("a file system").clone();
+    world.fail_file_system(&id);
+    until(&mut world, &desired, says(ConditionType::Stalled, "True/FileSystemFailed"));
+    assert_snapshot!(told(&world));
+    assert_eq!(world.file_systems.len(), 1);
+}
+
+/// What a spec or a cloud that does not fit is told before anything is launched.
+#[test]
+fn what_cannot_be_built_is_refused_before_any_launch() {
+    type Change = fn(&mut Desired, &mut Catalog);
+    let table: [(&str, Change); 7] = [
+        ("no EFA", |desired, _| desired.cluster.queues[0].types = vec!["c5.18xlarge".into()]),
+        ("unequal types", |desired, _| {
+            desired.cluster.queues[0].types = vec!["c5n.18xlarge".into(), "c5n.2xlarge".into()];
+            desired.cluster.queues[0].efa = false;
+        }),
+        ("unknown type", |desired, _| desired.cluster.head_type = "c9.huge".into()),
+        ("not offered to the head", |_, catalog| {
+            catalog.offered.retain(|(kind, _)| kind != "c5n.2xlarge");
+        }),
+        ("not offered to the queue", |_, catalog| {
+            catalog.offered.retain(|(kind, _)| kind == "c5n.2xlarge");
+        }),
+        ("subnet gone", |_, catalog| catalog.subnets.clear()),
+        ("no image", |_, catalog| catalog.image = None),
+    ];
+    let mut text = String::new();
+    for (story, change) in table {
+        let (mut world, mut desired) = small();
+        change(&mut desired, Arc::make_mut(&mut world.catalog));
+        for _ in 0..5 {
+            pass(&mut world, &desired);
+            world.tick();
+        }
+        let (calls, told) = (world.ledger.calls.0, told(&world));
+        let _ = writeln!(text, "## {story}: {calls} calls\n{told}");
+    }
+    assert_snapshot!(text);
+}
+
+/// What AWS refuses shows on the part, with its code and the way out.
+#[test]
+fn a_refused_call_shows_on_its_part() {
+    let table = [
+        ("CreateSecurityGroup", Kind::Denied),
+        ("CreateFileSystem", Kind::Quota),
+        ("CreateVolume", Kind::Credentials),
+        ("RunInstances", Kind::Denied),
+        ("RunInstances", Kind::Dependency),
+        ("RunInstances", Kind::NotOffered),
+        ("RunInstances", Kind::Unknown),
+    ];
+    let mut text = String::new();
+    for (action, kind) in table {
+        let (mut world, desired) = (World::new(owner()), cluster(&[1], true));
+        world.fate.refusals = vec![(action.into(), kind)];
+        until(&mut world, &desired, |world| world.fate.refusals.is_empty());
+        let _ = writeln!(text, "## {action} {kind}\n{}", told(&world));
+        until(&mut world, &desired, ready);
+    }
+    assert_snapshot!(text);
+}
+
+/// A read that failed shows on its part; nothing else is judged and nothing moves.
+#[test]
+fn a_failed_read_moves_nothing() {
+    let (mut world, desired) = small();
+    settle(&mut world, &desired);
+    let calls = world.ledger.calls.0;
+    world.fate.reads = vec![Kind::Denied];
+    let plan = pass(&mut world, &desired);
+    assert_snapshot!(format!("{plan}\n{}", told(&world)));
+    assert_eq!(world.ledger.calls.0, calls);
+}
+
+#[test]
+fn credentials_of_another_account_stop_everything() {
+    let (mut world, desired) = small();
+    settle(&mut world, &desired);
+    let calls = world.ledger.calls.0;
+    world.account = "999988887777".into();
+    for asked in [desired.clone(), absent(&desired)] {
+        pass(&mut world, &asked);
+        world.tick();
+    }
+    assert_snapshot!(told(&world));
+    assert_eq!(world.ledger.calls.0, calls);
+}
+
+#[test]
+fn a_predecessor_stops_the_first_launch_until_somebody_decides() {
+    let (mut world, mut desired) = small();
+    world.strangers = vec![Stranger { id: "i-9".into(), uid: "0ld".into(), retained: false }];
+    for _ in 0..5 {
+        pass(&mut world, &desired);
+        world.tick();
+    }
+    assert_snapshot!(told(&world));
+    assert_eq!(world.ledger.calls.0, 0);
+    desired.ignore_predecessor = Some("0ld".into());
+    until(&mut world, &desired, ready);
+}
+
+#[test]
+fn what_a_predecessor_retained_stops_nothing() {
+    let (mut world, desired) = small();
+    world.strangers = vec![Stranger { id: "fs-9".into(), uid: "0ld".into(), retained: true }];
+    until(&mut world, &desired, ready);
+}
+
+#[test]
+fn a_paused_cluster_is_told_and_left_alone() {
+    let (mut world, desired) = small();
+    let paused = Desired { goal: Goal::Paused, ..desired.clone() };
+    for _ in 0..4 {
+        pass(&mut world, &desired);
+        world.tick();
+    }
+    let calls = world.ledger.calls.0;
+    for _ in 0..4 {
+        pass(&mut world, &paused);
+        world.tick();
+    }
+    assert_snapshot!(told(&world));
+    assert_eq!(world.ledger.calls.0, calls);
+    until(&mut world, &desired, ready);
+}
+
+#[test]
+fn a_dry_run_tells_what_it_would_do_and_does_nothing() {
+    let (mut world, mut desired) = small();
+    desired.settings.dry_run = true;
+    world.object.finalizer = true;
+    for _ in 0..3 {
+        pass(&mut world, &desired);
+        world.tick();
+    }
+    assert_snapshot!(told(&world));
+    assert_eq!((world.ledger.calls.0, world.object.status.intents.len()), (0, 0));
+}
+
+/// Two queues of two nodes and a head: each limit is kept by all launches together.
+#[test]
+fn limits_hold_over_all_launches_together() {
+    type Limit = fn(&mut Desired, &mut Catalog);
+    let table: [(&str, Limit, i64); 4] = [
+        ("instances", |desired, _| desired.settings.max_instances = 4, 3),
+        ("cost", |desired, _| desired.settings.max_hourly_cost = 4_000_000, 3),
+        ("instances of others", |_, catalog| catalog.other_instances = 17, 3),
+        ("no price", |_, catalog| {
+            catalog.prices.remove("c5n.metal");
+        }, 1),
+    ];
+    let mut text = String::new();
+    for (story, limit, most) in table {
+        let (mut world, mut desired) = (World::new(owner()), cluster(&[2, 2], false));
+        limit(&mut desired, Arc::make_mut(&mut world.catalog));
+        for _ in 0..30 {
+            pass(&mut world, &desired);
+            world.tick();
+        }
+        let launched: u32 = world.ledger.launched.values().sum();
+        assert_eq!(i64::from(launched), most, "{story}");
+        let _ = writeln!(text, "## {story}\n{}", told(&world));
+    }
+    assert_snapshot!(text);
+}
+
+/// An intent of a newer operator, at any thing, in any state, survives whatever is asked.
+#[test]
+fn an_intent_of_a_newer_operator_is_carried_untouched() {
+    let (mut world, desired) = (World::new(owner()), cluster(&[1], true));
+    for passes in 0..14 {
+        for _ in 0..passes {
+            pass(&mut world, &desired);
+            world.tick();
+        }
+        let things: Vec<_> = (0..world.object.status.intents.len()).collect();
+        for at in things {
+            let mut newer = world.clone();
+            let intent = &mut newer.object.status.intents[at];
+            (intent.version, intent.payload) = (2, r#"{"of":"later"}"#.into());
+            let carried = intent.clone();
+            for asked in [&desired, &absent(&desired)] {
+                for _ in 0..12 {
+                    lawful(&newer, asked);
+                    pass(&mut newer, asked);
+                    newer.tick();
+                }
+            }
+            assert!(newer.object.status.intents.contains(&carried));
+            assert_eq!(newer.ledger.sins.len(), 0, "{:?}", newer.ledger.sins);
+        }
+        world = World::new(owner());
+    }
+    until(&mut world, &desired, |world| {
+        world.object.status.intents.iter().any(|intent| intent.thing == "queue/compute")
+    });
+    for intent in &mut world.object.status.intents {
+        intent.version = 2;
+    }
+    pass(&mut world, &desired);
+    assert_snapshot!(told(&world));
+}
+
+/// The spec changes between the record of a launch and the call: the launch is looked up, and then
+/// given up; what it may have made is found by its tags.
+#[test]
+fn a_spec_edited_in_flight_never_sends_the_old_token_with_another_request() {
+    let (mut world, desired) = small();
+    until(&mut world, &desired, |world| {
+        world.object.status.intents.iter().any(|intent| intent.thing == "head")
+    });
+    let mut edited = desired.clone();
+    edited.cluster.head_type = "c5.18xlarge".into();
+    assert_snapshot!(diary(&mut world, &edited));
+    assert_eq!(world.ledger.launched["head"], 1);
+}
+
+/// The same when the call was made and its answer was lost: what came of it is adopted.
+#[test]
+fn a_launch_whose_answer_was_lost_is_adopted_though_the_spec_changed() {
+    let (mut world, desired) = small();
+    until(&mut world, &desired, |world| {
+        world.object.status.intents.iter().any(|intent| intent.thing == "head")
+    });
+    let plan = lawful(&world, &desired);
+    let creates: Vec<_> = plan.steps.into_iter().filter(|step| matches!(step, Step::Create { .. })).collect();
+    world.act(&desired, &creates);
+    let mut edited = desired.clone();
+    edited.cluster.head_type = "c5.18xlarge".into();
+    until(&mut world, &edited, ready);
+    assert_eq!((world.live("head"), world.ledger.launched["head"]), (1, 1));
+}
