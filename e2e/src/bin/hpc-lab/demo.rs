@@ -15,6 +15,7 @@ use kube::{Api, Client};
 use serde_json::Value;
 use tokio::process::Command;
 
+use crate::account::SIMULATED_KEY;
 use crate::progress::{Clock, Seen, say};
 use crate::site::{Site, State};
 use crate::{osu, up};
@@ -34,7 +35,7 @@ pub async fn run(site: &Site, wishes: &up::Wishes) -> Result<()> {
     let demo = Demo {
         clock,
         client: client_of(&site.kubeconfig()).await?,
-        sim: Sim::at(&state.sim_url, up::access_key()),
+        sim: Sim::at(&state.sim_url, SIMULATED_KEY),
         programs: osu::programs().await?,
         site,
     };

@@ -1,6 +1,7 @@
 //! `hpc-lab`: the lab for a person at a terminal. What `up` starts stays after the command, and
 //! `down` stops it by process id.
 
+mod account;
 mod demo;
 mod down;
 mod kubelet;

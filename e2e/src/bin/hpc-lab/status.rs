@@ -18,7 +18,11 @@ pub fn run(site: &Site) -> Result<()> {
         return Ok(());
     }
     say(&format!("bodies: {} processes", left_behind(&state.body_prefix).len()));
-    say(&format!("simulated AWS: {}/_sim/ledger", state.sim_url));
+    if state.sim_url.is_empty() {
+        say("real AWS");
+    } else {
+        say(&format!("simulated AWS: {}/_sim/ledger", state.sim_url));
+    }
     say("use it with: . .lab/env");
     Ok(())
 }

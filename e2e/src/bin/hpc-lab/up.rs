@@ -1,13 +1,12 @@
 //! `hpc-lab up`: control plane, simulated AWS, our chart's release and its operator.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
 use clap::Parser;
 use hpc_e2e::helm::{Helm, Release};
 use hpc_e2e::kubeconfig::write_private;
-use hpc_e2e::process::{Lifetime, Process, Spawn, free_port};
+use hpc_e2e::process::{Lifetime, Process, Spawn};
 use hpc_e2e::sim::{Awssim, Settings};
 use hpc_e2e::{ControlPlane, LabError, Result, eventually, places};
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -15,19 +14,13 @@ use kube::Api;
 use kube::api::{Patch, PatchParams};
 use serde_json::json;
 
+use crate::account::Account;
 use crate::down;
 use crate::progress::Clock;
 use crate::site::{Site, State, Staying};
 
 /// Namespace and name of the operator's release.
 const RELEASE: (&str, &str) = ("hpcops-system", "hpc-operator");
-/// The account of the person at the terminal, and of the operator.
-const ACCESS_KEY: &str = "AKIAHPCOPSLAB0000001";
-/// Any secret does: the simulator keeps none.
-const SECRET_KEY: &str = "simulated";
-/// Region of the examples.
-const REGION: &str = "us-east-1";
-
 /// How the lab is to be.
 #[derive(Debug, Clone, Parser)]
 pub struct Wishes {
@@ -40,6 +33,9 @@ pub struct Wishes {
     /// Instances exist in answers only: no processes, so no jobs; needs no root.
     #[arg(long)]
     pub bodiless: bool,
+    /// No simulator: real AWS, with the credentials of this environment and a hard cost cap.
+    #[arg(long, hide = true)]
+    pub real_aws: bool,
 }
 
 /// Brings it up, or leaves it alone if it is.
@@ -59,7 +55,7 @@ pub async fn run(site: &Site, wishes: &Wishes) -> Result<State> {
 }
 
 fn check_rights(wishes: &Wishes) -> Result<()> {
-    if wishes.bodiless || nix::unistd::geteuid().is_root() {
+    if wishes.bodiless || wishes.real_aws || nix::unistd::geteuid().is_root() {
         return Ok(());
     }
     let hint = "instances with bodies need namespaces: run as root, or `hpc-lab up --bodiless`";
@@ -79,22 +75,29 @@ async fn start(site: &Site, wishes: &Wishes, clock: Clock) -> Result<State> {
     }
     site.remember(&state)?;
 
-    clock.tell("starting simulated AWS");
-    let sim = Awssim::start(&sim_settings(site, &state, wishes)).await?;
-    sim.url().clone_into(&mut state.sim_url);
-    state.processes.push(Staying { name: "awssim".to_owned(), identity: sim.identity() });
-    site.remember(&state)?;
-
+    let account = account(site, wishes, &mut state, clock).await?;
     clock.tell("installing the chart");
-    install(site, &control_plane, sim.url()).await?;
+    install(site, &control_plane, &account).await?;
 
     clock.tell("starting the operator");
     let kubelet = start_kubelet(site, &control_plane)?;
     state.processes.push(Staying { name: "kubelet".to_owned(), identity: kubelet.identity() });
     site.remember(&state)?;
     await_operator(site, kubelet).await?;
-    write_env(site, &state).await?;
+    write_env(site, &account).await?;
     Ok(state)
+}
+
+async fn account(site: &Site, wishes: &Wishes, state: &mut State, clock: Clock) -> Result<Account> {
+    if wishes.real_aws {
+        return Account::of_this_person();
+    }
+    clock.tell("starting simulated AWS");
+    let sim = Awssim::start(&sim_settings(site, state, wishes)).await?;
+    sim.url().clone_into(&mut state.sim_url);
+    state.processes.push(Staying { name: "awssim".to_owned(), identity: sim.identity() });
+    site.remember(state)?;
+    Ok(Account::simulated(sim.url()))
 }
 
 fn sim_settings(site: &Site, state: &State, wishes: &Wishes) -> Settings {
@@ -115,36 +118,25 @@ fn prefix_of(site: &Site) -> String {
     format!("hpclab-{sum:08x}")
 }
 
-async fn install(site: &Site, control_plane: &ControlPlane, sim_url: &str) -> Result<()> {
+async fn install(site: &Site, control_plane: &ControlPlane, account: &Account) -> Result<()> {
     let client = control_plane.client();
     let (namespace, name) = RELEASE;
     let params = PatchParams::apply("hpc-lab");
-    let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
-        "name": namespace, "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
-    }});
+    let labels = json!({"pod-security.kubernetes.io/enforce": "restricted"});
+    let object = json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": namespace, "labels": labels}});
     let namespaces: Api<Namespace> = Api::all(client.clone());
     let made = namespaces.patch(namespace, &params, &Patch::Apply(&object)).await;
     made.map_err(LabError::kube("make the release's namespace"))?;
     let object = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "aws"},
-        "stringData": {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}});
+        "stringData": account.credentials()});
     let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
     let made = secrets.patch("aws", &params, &Patch::Apply(&object)).await;
     made.map_err(LabError::kube("make the operator's credentials"))?;
     let helm = Helm::new(&control_plane.kubeconfig(), &site.run_dir().join("helm")).await?;
     let (name, namespace) = (name.to_owned(), namespace.to_owned());
-    helm.install(&Release { name, namespace, values: values(sim_url)? }).await?;
+    helm.install(&Release { name, namespace, values: account.values()? }).await?;
     helm.await_crds(&client).await
-}
-
-/// What is different in the lab; the rest is the chart's defaults.
-fn values(sim_url: &str) -> Result<serde_json::Value> {
-    Ok(json!({
-        "installationId": "lab",
-        "simulatedFabric": "tcp",
-        "aws": {"region": REGION, "endpointUrl": sim_url, "existingSecret": "aws"},
-        "http": {"port": free_port()?},
-        "extraEnv": [{"name": "RUST_LOG", "value": "info"}],
-    }))
 }
 
 fn start_kubelet(site: &Site, control_plane: &ControlPlane) -> Result<Process> {
@@ -176,29 +168,18 @@ async fn await_operator(site: &Site, mut kubelet: Process) -> Result<()> {
     .await?
 }
 
-async fn write_env(site: &Site, state: &State) -> Result<()> {
+async fn write_env(site: &Site, account: &Account) -> Result<()> {
     let mut path = vec![places::kubectl().await?, places::control_plane_programs().await?];
     if let Ok(me) = std::env::current_exe() {
         path.extend(me.parent().map(Path::to_path_buf));
     }
     let path: Vec<String> = path.iter().map(|dir| dir.display().to_string()).collect();
-    let exports = BTreeMap::from([
-        ("KUBECONFIG", site.kubeconfig().display().to_string()),
-        ("AWS_ENDPOINT_URL", state.sim_url.clone()),
-        ("AWS_REGION", REGION.to_owned()),
-        ("AWS_ACCESS_KEY_ID", ACCESS_KEY.to_owned()),
-        ("AWS_SECRET_ACCESS_KEY", SECRET_KEY.to_owned()),
-        ("AWSSIM_URL", state.sim_url.clone()),
-        ("OPERATOR_PID_FILE", site.pid_file().display().to_string()),
-    ]);
+    let mut exports = account.exports();
+    exports.push(("KUBECONFIG", site.kubeconfig().display().to_string()));
+    exports.push(("OPERATOR_PID_FILE", site.pid_file().display().to_string()));
     let quoted = |value: &str| format!("'{}'", value.replace('\'', "'\\''"));
     let lines = exports.iter().map(|(name, value)| format!("export {name}={}\n", quoted(value)));
     let path = format!("export PATH={}:\"$PATH\"\n", quoted(&path.join(":")));
     let text: String = lines.chain([path]).collect();
     write_private(&site.at("env"), &text)
-}
-
-/// The access key of the lab's account.
-pub fn access_key() -> &'static str {
-    ACCESS_KEY
 }
