@@ -1,17 +1,13 @@
 //! The applications: the one place that knows which reader belongs to which.
 
+use crate::command::{self, Command};
 use crate::evidence::Evidence;
 use crate::expect::Expectation;
-use crate::failure::ParseError;
-use crate::fio;
-use crate::fluent;
-use crate::imb;
-use crate::ior;
+use crate::failure::{ParseError, Reason};
 use crate::line::Line;
-use crate::nastran;
-use crate::osu;
 use crate::parsed::Parsed;
-use crate::seissol;
+use crate::recognise::Seeker;
+use crate::{fio, fluent, imb, ior, nastran, osu, seissol};
 
 /// A benchmark program, or family of programs, whose output we read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,10 +22,12 @@ pub enum Application {
     SeisSol,
     /// MSC Nastran.
     Nastran,
-    /// IOR.
-    Ior,
     /// fio, with `--output-format=json` or `json+`.
     Fio,
+    /// IOR.
+    Ior,
+    /// Any other program, as declared.
+    Command(Command),
 }
 
 impl Application {
@@ -41,9 +39,24 @@ impl Application {
             Self::Fluent => "fluent",
             Self::SeisSol => "seissol",
             Self::Nastran => "nastran",
-            Self::Ior => "ior",
             Self::Fio => "fio",
+            Self::Ior => "ior",
+            Self::Command(_) => "command",
         }
+    }
+
+    /// The application of that name; `command` has none without its declaration.
+    pub fn from_name(name: &str) -> Option<Self> {
+        let known = [
+            Self::Osu,
+            Self::Imb,
+            Self::Fluent,
+            Self::SeisSol,
+            Self::Nastran,
+            Self::Fio,
+            Self::Ior,
+        ];
+        known.into_iter().find(|application| application.name() == name)
     }
 
     pub(crate) fn reader(&self, expected: &Expectation) -> Reader {
@@ -53,8 +66,9 @@ impl Application {
             Self::Fluent => Reader::Fluent(Box::new(fluent::Reader::new(expected))),
             Self::SeisSol => Reader::SeisSol(Box::default()),
             Self::Nastran => Reader::Nastran(Box::default()),
-            Self::Ior => Reader::Ior(Box::default()),
             Self::Fio => Reader::Fio(Box::default()),
+            Self::Ior => Reader::Ior(Box::default()),
+            Self::Command(command) => Reader::Command(Box::new(command::Reader::new(command))),
         }
     }
 }
@@ -67,36 +81,59 @@ pub(crate) enum Reader {
     Fluent(Box<fluent::Reader>),
     SeisSol(Box<seissol::Reader>),
     Nastran(Box<nastran::Reader>),
-    Ior(Box<ior::Reader>),
     Fio(Box<fio::Reader>),
+    Ior(Box<ior::Reader>),
+    Command(Box<command::Reader>),
+    /// The application is still to be found.
+    Seeking(Box<(Seeker, Expectation)>),
 }
 
 impl Reader {
     /// Takes the next line; whether it is certain to hold no evidence.
     pub(crate) fn line(&mut self, line: Line<'_>) -> bool {
         match self {
-            Self::Osu(reader) => {
-                reader.line(line);
-                false
+            Self::Osu(reader) => reader.line(line),
+            Self::Imb(reader) => reader.line(line),
+            Self::SeisSol(reader) => reader.line(line),
+            Self::Nastran(reader) => reader.line(line),
+            Self::Ior(reader) => reader.line(line),
+            Self::Command(reader) => reader.line(line),
+            Self::Fluent(reader) => return reader.line(line),
+            Self::Fio(reader) => return reader.line(line),
+            Self::Seeking(seeking) => {
+                if let Some(application) = seeking.0.line(line) {
+                    *self = self.found(&application);
+                }
             }
-            Self::Imb(reader) => {
-                reader.line(line);
-                false
-            }
-            Self::Fluent(reader) => reader.line(line),
-            Self::SeisSol(reader) => {
-                reader.line(line);
-                false
-            }
-            Self::Nastran(reader) => {
-                reader.line(line);
-                false
-            }
-            Self::Ior(reader) => {
-                reader.line(line);
-                false
-            }
-            Self::Fio(reader) => reader.line(line),
+        }
+        false
+    }
+
+    /// The reader of the application that was found, with what was kept for it.
+    fn found(&mut self, application: &Application) -> Self {
+        let Self::Seeking(seeking) = self else {
+            return application.reader(&Expectation::default());
+        };
+        let (seeker, expected) = std::mem::take(&mut **seeking);
+        let mut reader = application.reader(&expected);
+        seeker.replay(|line| {
+            reader.line(line);
+        });
+        reader
+    }
+
+    /// The application's name, once it is known.
+    pub(crate) fn application(&self) -> Option<&'static str> {
+        match self {
+            Self::Osu(_) => Some(Application::Osu.name()),
+            Self::Imb(_) => Some(Application::Imb.name()),
+            Self::Fluent(_) => Some(Application::Fluent.name()),
+            Self::SeisSol(_) => Some(Application::SeisSol.name()),
+            Self::Nastran(_) => Some(Application::Nastran.name()),
+            Self::Fio(_) => Some(Application::Fio.name()),
+            Self::Ior(_) => Some(Application::Ior.name()),
+            Self::Command(_) => Some("command"),
+            Self::Seeking(_) => None,
         }
     }
 
@@ -107,8 +144,13 @@ impl Reader {
             Self::Fluent(reader) => reader.finish(lines, evidence),
             Self::SeisSol(reader) => reader.finish(lines, evidence),
             Self::Nastran(reader) => reader.finish(lines, evidence),
-            Self::Ior(reader) => reader.finish(lines, evidence),
             Self::Fio(reader) => reader.finish(lines, evidence),
+            Self::Ior(reader) => reader.finish(lines, evidence),
+            Self::Command(reader) => reader.finish(lines, evidence),
+            Self::Seeking(_) => {
+                let detail = "no line tells which application wrote this; name it";
+                Err(ParseError::new(lines, Reason::NotFound, detail))
+            }
         }
     }
 }

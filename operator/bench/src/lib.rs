@@ -9,6 +9,7 @@
 
 pub mod app;
 mod attempts;
+pub mod command;
 pub mod evidence;
 pub mod expect;
 mod facts;
@@ -26,6 +27,8 @@ pub mod osu;
 pub mod parsed;
 mod prefix;
 mod primary;
+pub mod recognise;
+pub mod report;
 mod rows;
 mod seissol;
 pub mod stats;

@@ -38,7 +38,7 @@ pub enum Complete {
 }
 
 /// Which way is better.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
 pub enum Better {
     /// Times, losses.
     Lower,

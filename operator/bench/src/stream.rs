@@ -6,6 +6,7 @@ use crate::expect::Expectation;
 use crate::failure::ParseError;
 use crate::line::{Line, Sink, Splitter};
 use crate::parsed::Parsed;
+use crate::recognise::Seeker;
 
 /// One log on its way in.
 #[derive(Debug)]
@@ -25,6 +26,18 @@ impl Stream {
     pub fn new(application: &Application, expected: &Expectation) -> Self {
         let inner = Inner { scanner: Scanner::default(), reader: application.reader(expected) };
         Self { splitter: Splitter::default(), inner }
+    }
+
+    /// Begins a log of whichever application it turns out to be.
+    pub fn recognising(expected: &Expectation) -> Self {
+        let reader = Reader::Seeking(Box::new((Seeker::default(), expected.clone())));
+        let inner = Inner { scanner: Scanner::default(), reader };
+        Self { splitter: Splitter::default(), inner }
+    }
+
+    /// The name of the application, once a line has told it.
+    pub fn application(&self) -> Option<&'static str> {
+        self.inner.reader.application()
     }
 
     /// Takes the next bytes, cut anywhere.

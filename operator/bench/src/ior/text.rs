@@ -205,8 +205,9 @@ fn fact(line: Line<'_>, run: &mut Run) -> bool {
         let Some(value) = finite(&found[2]) else { return false };
         run.test().maxima.insert(found[1].to_ascii_lowercase(), (value, line.number));
     } else {
-        run.is_finished |= FINISHED.is_match(line.text);
-        return run.is_finished;
+        let is_end = FINISHED.is_match(line.text);
+        run.is_finished |= is_end;
+        return is_end;
     }
     true
 }
