@@ -11,7 +11,11 @@ use crate::story::Story;
 /// Saves everything about a story and gives the folder. What cannot be had is named in its place.
 pub async fn save(story: &Story) -> Result<PathBuf> {
     let seed = story.lab().options().seed;
-    let dir = places::root().join(".lab/failed").join(format!("{}-{seed}", story.name()));
+    let dir = places::root().join(".lab/failed").join(format!(
+        "{}.{seed}.{}",
+        story.name().replace("::", "."),
+        story.namespace()
+    ));
     drop(std::fs::remove_dir_all(&dir));
     std::fs::create_dir_all(&dir).map_err(LabError::io("create", &dir))?;
     write(&dir, "seed", Ok(format!("{seed}\n")))?;
