@@ -25,6 +25,7 @@ import answers
 
 REGION = "us-east-1"
 DEADLINE = 60
+THROTTLED = {"RequestLimitExceeded", "ThrottlingException"}
 DATA = pathlib.Path(__file__).parent.parent / "awssim" / "data" / "instance-types.json.gz"
 ROLE = "hpcops.dev:role"
 
@@ -87,15 +88,21 @@ class Drive:
 
     def refused(self, code, call):
         """The call must be refused with this code, seen through boto3."""
-        try:
-            call()
-        except ClientError as error:
-            found = error.response["Error"]["Code"]
-            if found != code:
-                self.problems.append(f"expected {code}, found {error}")
-            self.errors.add(code)
+        end = time.monotonic() + DEADLINE
+        while time.monotonic() < end:
+            try:
+                call()
+            except ClientError as error:
+                found = error.response["Error"]["Code"]
+                if found in THROTTLED:
+                    time.sleep(0.2)
+                    continue
+                if found != code:
+                    self.problems.append(f"expected {code}, found {error}")
+                self.errors.add(code)
+                return
+            self.problems.append(f"expected {code}, found success")
             return
-        self.problems.append(f"expected {code}, found success")
 
 
 def tags(kind, role):

@@ -58,6 +58,14 @@ impl Call<'_> {
         Ok(())
     }
 
+    /// Takes a resource token per instance, or refuses all.
+    pub fn take_resources(&mut self, action: &str, count: u32) -> Result<(), ApiError> {
+        if self.account.settings.throttling {
+            self.region.buckets.resources(action, count, self.now)?;
+        }
+        Ok(())
+    }
+
     /// A fresh id.
     pub fn new_id(&mut self, prefix: &str) -> String {
         self.account.new_id(prefix, self.engine.dice)

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ pub struct Engine {
     /// All chance.
     pub dice: Dice,
     /// Instance types.
-    pub types: Types,
+    pub types: Arc<Types>,
     /// Where volumes and file systems keep their data.
     pub state_dir: PathBuf,
     /// Where the simulator listens.
@@ -103,6 +104,8 @@ pub struct Settings {
     pub bodies: bool,
     /// Whether agents of new instances ever register.
     pub agents: bool,
+    /// Whether token buckets refuse calls.
+    pub throttling: bool,
     /// Known instance profiles.
     pub instance_profiles: BTreeSet<String>,
     /// Known key pairs.
@@ -258,6 +261,7 @@ impl Settings {
         Self {
             bodies,
             agents: true,
+            throttling: true,
             instance_profiles: names(&["hpcops-head", "hpcops-node"]),
             key_pairs: names(&["cfd-key"]),
             delays: BTreeMap::new(),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use flate2::read::GzDecoder;
 use serde::Deserialize;
@@ -128,8 +129,19 @@ pub struct Types {
 }
 
 impl Types {
-    /// Reads the data that is built in.
-    pub fn load() -> std::io::Result<Self> {
+    /// The data that is built in, read once per process.
+    pub fn load() -> std::io::Result<Arc<Self>> {
+        static READ: Mutex<Option<Arc<Types>>> = Mutex::new(None);
+        let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(types) = &*read {
+            return Ok(Arc::clone(types));
+        }
+        let types = Arc::new(Self::read()?);
+        *read = Some(Arc::clone(&types));
+        Ok(types)
+    }
+
+    fn read() -> std::io::Result<Self> {
         let mut text = String::new();
         GzDecoder::new(DATA).read_to_string(&mut text)?;
         let raw: BTreeMap<String, Value> = serde_json::from_str(&text)?;

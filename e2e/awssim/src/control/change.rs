@@ -242,6 +242,7 @@ pub fn forget_responders(scene: &Scene<'_>) -> Result<Value, Refusal> {
 struct ConfigChange {
     bodies: Option<bool>,
     agents: Option<bool>,
+    throttling: Option<bool>,
     instance_profiles: Option<BTreeSet<String>>,
     key_pairs: Option<BTreeSet<String>>,
     delays: Option<BTreeMap<String, (f64, f64)>>,
@@ -259,6 +260,7 @@ pub fn config(scene: &Scene<'_>) -> Result<Value, Refusal> {
         let settings = &mut call.account.settings;
         settings.bodies = wanted.bodies.unwrap_or(settings.bodies);
         settings.agents = wanted.agents.unwrap_or(settings.agents);
+        settings.throttling = wanted.throttling.unwrap_or(settings.throttling);
         if let Some(profiles) = wanted.instance_profiles {
             settings.instance_profiles = profiles;
         }

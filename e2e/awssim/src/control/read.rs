@@ -122,6 +122,7 @@ fn account(world: &World) -> Value {
         "id": account.id,
         "bodies": settings.bodies,
         "agents": settings.agents,
+        "throttling": settings.throttling,
         "instanceProfiles": settings.instance_profiles,
         "keyPairs": settings.key_pairs,
         "delays": settings.delays,

@@ -140,7 +140,7 @@ pub fn terminate(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError>
     check_terminable(call, &ids)?;
     call.commit()?;
     let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-    call.region.buckets.resources("TerminateInstances", count, call.now)?;
+    call.take_resources("TerminateInstances", count)?;
     let why = Fate {
         code: "Client.UserInitiatedShutdown".to_owned(),
         message: "Client.UserInitiatedShutdown: User initiated shutdown".to_owned(),

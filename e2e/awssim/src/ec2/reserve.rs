@@ -12,7 +12,7 @@ pub fn reserve(
     request: &LaunchRequest,
     checked: &Checked,
 ) -> Result<u32, ApiError> {
-    call.region.buckets.resources("RunInstances", request.max, call.now)?;
+    call.take_resources("RunInstances", request.max)?;
     let pool = Pool {
         instance_type: checked.instance_type.name.clone(),
         zone: checked.zone.name.clone(),
