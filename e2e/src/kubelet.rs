@@ -167,6 +167,15 @@ impl Operator {
         .await?
     }
 
+    /// What it serves at `/metrics`, beside its readiness probe.
+    pub async fn metrics(&self) -> Result<String> {
+        let port = self.plan.readiness.as_ref().map_or(8080, |probe| probe.port);
+        let url = format!("http://127.0.0.1:{port}/metrics");
+        let failed = |source: reqwest::Error| LabError::malformed(url.clone())(source);
+        let answer = reqwest::get(&url).await.map_err(failed)?;
+        answer.text().await.map_err(failed)
+    }
+
     /// SIGTERM, SIGKILL after the grace period, then the pod is deleted.
     pub async fn stop(self) -> Result<()> {
         self.ask(Command::Stop).await?;

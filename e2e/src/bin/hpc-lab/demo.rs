@@ -12,7 +12,6 @@ use hpc_e2e::process::run as run_program;
 use hpc_e2e::sim::Sim;
 use hpc_e2e::{LabError, Result, places};
 use kube::{Api, Client};
-use serde_json::Value;
 use tokio::process::Command;
 
 use crate::account::SIMULATED_KEY;
@@ -55,7 +54,7 @@ struct Demo<'a> {
 
 impl Demo<'_> {
     async fn apply(&self) -> Result<()> {
-        let example = example();
+        let example = osu::example();
         self.clock.tell(&format!("kubectl apply -f {}", shown(&example)));
         let said = self.kubectl(&["apply", "-f", &example.display().to_string()]).await?;
         said.lines().for_each(|line| self.clock.tell(line));
@@ -111,7 +110,7 @@ impl Demo<'_> {
         if !data.is_dir() {
             return Ok(false);
         }
-        let path = program_path()?;
+        let path = osu::program_path()?;
         osu::place(&self.programs, &data.join(&path.below))?;
         self.clock.tell(&format!("the OSU programs are at {} on {}", path.whole, storage.id));
         Ok(true)
@@ -165,32 +164,6 @@ fn judge(conditions: &[Condition], wanted: &str) -> Seen<()> {
         return Seen::Waiting(state.unwrap_or_else(|| "not seen by the operator yet".to_owned()));
     }
     Seen::Waiting(words.join(", "))
-}
-
-/// Where the quickstart expects its programs.
-struct ProgramPath {
-    whole: String,
-    /// Relative to the file system's root.
-    below: PathBuf,
-}
-
-fn program_path() -> Result<ProgramPath> {
-    let text = std::fs::read_to_string(example()).map_err(LabError::io("read", example()))?;
-    let objects: Vec<Value> = serde_saphyr::from_multiple(&text)
-        .map_err(LabError::malformed("examples/quickstart.yaml"))?;
-    let find = |pointer: &str| {
-        objects.iter().find_map(|object| object.pointer(pointer)?.as_str()).unwrap_or_default()
-    };
-    let (whole, mount) =
-        (find("/spec/application/osu/programPath"), find("/spec/aws/storage/0/mountPath"));
-    let below = Path::new(whole).strip_prefix(mount).map_err(LabError::malformed(format!(
-        "programPath {whole} of the quickstart, which must lie below {mount}"
-    )))?;
-    Ok(ProgramPath { whole: whole.to_owned(), below: below.to_owned() })
-}
-
-fn example() -> PathBuf {
-    places::root().join("examples/quickstart.yaml")
 }
 
 fn shown(path: &Path) -> String {

@@ -2,6 +2,7 @@
 //! `down` stops it by process id.
 
 mod account;
+mod bench;
 mod demo;
 mod down;
 mod kubelet;
@@ -34,6 +35,8 @@ enum Verb {
     Status,
     /// Bring the lab up and take the quickstart through it.
     Demo(up::Wishes),
+    /// Measure the goals; one JSON object per row.
+    Bench,
     /// Play kubelet for one Deployment until told to stop; `up` starts this.
     #[command(hide = true)]
     Kubelet(kubelet::Args),
@@ -57,6 +60,7 @@ async fn run(verb: Verb) -> Result<(), LabError> {
         Verb::Down => down::run(&site).await,
         Verb::Status => status::run(&site),
         Verb::Demo(wishes) => demo::run(&site, &wishes).await,
+        Verb::Bench => bench::run().await,
         Verb::Kubelet(args) => kubelet::run(args).await,
     }
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use hpc_e2e::process::run;
 use hpc_e2e::{LabError, Result, places};
+use serde_json::Value;
 use tokio::process::Command;
 
 /// The folder with `osu_latency.py` and `osu_bw.py`, fetched once per machine.
@@ -31,4 +32,33 @@ pub fn place(programs: &Path, folder: &Path) -> Result<()> {
 fn open_to_all(path: &Path) -> Result<()> {
     let mode = std::fs::Permissions::from_mode(0o755);
     std::fs::set_permissions(path, mode).map_err(LabError::io("open to all", path))
+}
+
+/// Where the quickstart expects its programs.
+pub struct ProgramPath {
+    /// As written in the example.
+    pub whole: String,
+    /// Relative to the file system's root.
+    pub below: PathBuf,
+}
+
+/// Reads it from the example.
+pub fn program_path() -> Result<ProgramPath> {
+    let text = std::fs::read_to_string(example()).map_err(LabError::io("read", example()))?;
+    let objects: Vec<Value> = serde_saphyr::from_multiple(&text)
+        .map_err(LabError::malformed("examples/quickstart.yaml"))?;
+    let find = |pointer: &str| {
+        objects.iter().find_map(|object| object.pointer(pointer)?.as_str()).unwrap_or_default()
+    };
+    let (whole, mount) =
+        (find("/spec/application/osu/programPath"), find("/spec/aws/storage/0/mountPath"));
+    let below = Path::new(whole).strip_prefix(mount).map_err(LabError::malformed(format!(
+        "programPath {whole} of the quickstart, which must lie below {mount}"
+    )))?;
+    Ok(ProgramPath { whole: whole.to_owned(), below: below.to_owned() })
+}
+
+/// The quickstart's manifest.
+pub fn example() -> PathBuf {
+    places::root().join("examples/quickstart.yaml")
 }
