@@ -30,27 +30,52 @@ pub struct Declaration {
 
 /// One number.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(try_from = "Written")]
 pub struct Declared {
     /// Lower-case letters, digits and underscores, 1 to 63.
     pub name: String,
     /// As it is to be shown; empty for a count.
-    #[serde(default)]
     pub unit: Cow<'static, str>,
     /// Which way is better; left out for a fact.
-    #[serde(default)]
     pub better: Option<Better>,
     /// Where it stands.
-    #[serde(flatten)]
     pub source: Source,
     /// Which one counts if it stands there more than once.
-    #[serde(default)]
     pub pick: Pick,
 }
 
+/// One number as a user writes it.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Written {
+    name: String,
+    #[serde(default)]
+    unit: String,
+    better: Option<Better>,
+    regex: Option<String>,
+    json_pointer: Option<String>,
+    #[serde(default)]
+    pick: Pick,
+}
+
+impl TryFrom<Written> for Declared {
+    type Error = &'static str;
+
+    fn try_from(written: Written) -> Result<Self, Self::Error> {
+        let source = match (written.regex, written.json_pointer) {
+            (Some(regex), None) => Source::Regex(regex),
+            (None, Some(pointer)) => Source::JsonPointer(pointer),
+            (None, None) | (Some(_), Some(_)) => {
+                return Err("give exactly one of regex and jsonPointer");
+            }
+        };
+        let Written { name, unit, better, pick, .. } = written;
+        Ok(Self { name, unit: unit.into(), better, source, pick })
+    }
+}
+
 /// Where a number stands.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     /// In a line, as the group `value` or the only group of a regular expression.
     Regex(String),
