@@ -1,6 +1,15 @@
 //! The lab: everything a story needs to watch the operator work on a real Kubernetes API, with only
 //! AWS and the hardware simulated. Its users are the stories in `tests/stories` and the program
 //! `hpc-lab`. It links no AWS SDK, so that what is tested is what goes over the wire.
+//!
+//! A story is an `async fn(Arc<Story>) -> Outcome` in a module of `tests/stories`, named in that
+//! module's `stories![]`. It has a namespace, an AWS account and a release of its own:
+//!
+//! 1. [`Story::sim`] sets the scene in AWS (capacity, faults, denied actions),
+//! 2. [`Story::operator`] installs the chart and starts the operator as its Deployment says,
+//! 3. [`Story::apply`] does what a user does, with the real kubectl,
+//! 4. [`await_condition`] waits for what the user would see,
+//! 5. [`sim::Sim::ledger`], [`sim::Sim::call_log`] and [`Story::writes_of`] tell what was really done.
 
 pub mod audit;
 pub mod control_plane;
