@@ -14,7 +14,6 @@ use kube::{Api, Client, Resource};
 
 use crate::clock::Clock;
 use crate::heads::Heads;
-use crate::heads::Heads;
 use crate::memory::Memory;
 use crate::telemetry::Telemetry;
 
@@ -47,9 +46,6 @@ pub struct Context {
     pub memory: Memory,
 }
 
-/// Between two questions about a job under way, unless a flag says otherwise.
-const JOB_POLL: Duration = Duration::from_secs(10);
-
 impl Context {
     /// A context with everything that follows from client, cloud and settings; `job_poll` is how
     /// often jobs under way are asked for.
@@ -62,7 +58,6 @@ impl Context {
         let reporter = Reporter { controller: NAME.to_owned(), instance: None };
         Self {
             recorder: Recorder::new(client.clone(), reporter),
-            heads: Heads::new(Arc::clone(&cloud), &settings.installation, JOB_POLL),
             client,
             heads: Heads::new(Arc::clone(&cloud), &settings.installation, job_poll),
             run_settings: run::Settings {

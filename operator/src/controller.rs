@@ -77,9 +77,8 @@ pub async fn serve<K, F>(
             .with_config(Config::default().concurrency(CONCURRENCY))
             .graceful_shutdown_on(ended(shutdown.clone()));
         let reconcile = reconcile.clone();
-        let pass = move |object: Arc<DeserializeGuard<K>>, ctx| {
-            pass(object, ctx, reconcile.clone())
-        };
+        let pass =
+            move |object: Arc<DeserializeGuard<K>>, ctx| pass(object, ctx, reconcile.clone());
         report(also(controller, clusters).run(pass, |_, error, _| after(error), Arc::clone(&ctx)))
     });
     join_all(controllers).await;

@@ -16,7 +16,10 @@ use crate::context::Context;
 /// Puts it on.
 pub async fn add<K>(ctx: &Context, object: &K) -> Result<(), Failure>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Debug,
 {
     let others = object.finalizers().iter().filter(|name| *name != FINALIZER).cloned();
     let stored = set(ctx, object, others.chain([FINALIZER.to_owned()]).collect()).await?;
@@ -27,31 +30,37 @@ where
 /// Takes it off: if no other one is left, the object is gone.
 pub async fn remove<K>(ctx: &Context, object: &K) -> Result<(), Failure>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Debug,
 {
     let others = object.finalizers().iter().filter(|name| *name != FINALIZER).cloned();
     match set(ctx, object, others.collect()).await {
         Ok(_) => ctx.memory.forget(object),
         Err(gone) if gone.kind == Kind::NotFound => ctx.memory.forget(object),
-        Err(failure) => return Err(failure),
+        Err(refused) => return Err(refused),
     }
     Ok(())
 }
 
 async fn set<K>(ctx: &Context, object: &K, finalizers: Vec<String>) -> Result<K, Failure>
 where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + DeserializeOwned + Debug,
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
+        + Clone
+        + DeserializeOwned
+        + Debug,
 {
     let expected = ctx.memory.expected(object);
     let metadata = json!({"resourceVersion": expected, "finalizers": finalizers});
     let patch = Patch::Merge(json!({ "metadata": metadata }));
     let api = ctx.api(object);
     let patched = api.patch(&object.name_any(), &PatchParams::default(), &patch).await;
-    patched.map_err(|error| kubernetes("patch", &error))
+    patched.map_err(|error| failure("PatchFinalizers", &error))
 }
 
 /// A failed call to Kubernetes in the words the planner knows.
-pub fn kubernetes(operation: &str, error: &kube::Error) -> Failure {
+pub fn failure(operation: &str, error: &kube::Error) -> Failure {
     let (kind, code) = match error {
         kube::Error::Api(status) => (kind(status.code), status.reason.clone()),
         _ => (Kind::Unknown, "Unreachable".to_owned()),

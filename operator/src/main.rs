@@ -10,7 +10,6 @@ use clap::{CommandFactory, Parser};
 use hpc_aws::Aws;
 use hpc_operator::context::Context;
 use hpc_operator::flags::{Cli, Command, Flags};
-use hpc_operator::heads::Heads;
 use hpc_operator::lease::Lease;
 use hpc_operator::{cluster, run, telemetry};
 use kube::Client;
@@ -59,7 +58,6 @@ async fn operate(flags: Flags) -> Result<(), Box<dyn Error>> {
     telemetry.leads(&flags.lease_name, true);
     let cloud = Arc::new(Aws::from_env(telemetry.listener()).await);
     let job_poll = Duration::from_secs(flags.job_poll_seconds);
-    let poll = Duration::from_secs(flags.job_poll_seconds);
     let context = Arc::new(Context {
         namespaces: flags.namespaces(),
         sweep: Duration::from_secs(flags.fleet_sweep_seconds),

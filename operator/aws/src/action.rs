@@ -30,23 +30,11 @@ const fn rate(size: f64, refill: f64) -> Rate {
 }
 
 const fn read(service: &'static str, name: &'static str, requests: Rate) -> Action {
-    Action {
-        service,
-        name,
-        reads: true,
-        requests,
-        resources: None,
-    }
+    Action { service, name, reads: true, requests, resources: None }
 }
 
 const fn act(service: &'static str, name: &'static str, requests: Rate) -> Action {
-    Action {
-        service,
-        name,
-        reads: false,
-        requests,
-        resources: None,
-    }
+    Action { service, name, reads: false, requests, resources: None }
 }
 
 // EC2: documented buckets, per account, region and action.
@@ -84,14 +72,10 @@ pub(crate) const DELETE_SECURITY_GROUP: Action = act("ec2", "DeleteSecurityGroup
 pub(crate) const DELETE_VOLUME: Action = act("ec2", "DeleteVolume", EC2_ACT);
 pub(crate) const REVOKE_EGRESS: Action = act("ec2", "RevokeSecurityGroupEgress", EC2_ACT);
 pub(crate) const REVOKE_INGRESS: Action = act("ec2", "RevokeSecurityGroupIngress", EC2_ACT);
-pub(crate) const RUN_INSTANCES: Action = Action {
-    resources: Some(rate(1000.0, 2.0)),
-    ..act("ec2", "RunInstances", rate(5.0, 2.0))
-};
-pub(crate) const TERMINATE_INSTANCES: Action = Action {
-    resources: Some(rate(1000.0, 20.0)),
-    ..act("ec2", "TerminateInstances", EC2_CHEAP)
-};
+pub(crate) const RUN_INSTANCES: Action =
+    Action { resources: Some(rate(1000.0, 2.0)), ..act("ec2", "RunInstances", rate(5.0, 2.0)) };
+pub(crate) const TERMINATE_INSTANCES: Action =
+    Action { resources: Some(rate(1000.0, 20.0)), ..act("ec2", "TerminateInstances", EC2_CHEAP) };
 
 pub(crate) const DESCRIBE_FILE_SYSTEMS: Action = read("fsx", "DescribeFileSystems", QUIET_READ);
 pub(crate) const CREATE_FILE_SYSTEM: Action = act("fsx", "CreateFileSystem", QUIET_ACT);

@@ -58,9 +58,7 @@ impl Buckets {
             .flatten()
             .map(|(sort, rate, cost)| {
                 let bucket = buckets.entry((action.name, *sort));
-                bucket
-                    .or_insert_with(|| Bucket::full(*rate, now))
-                    .wait(*rate, *cost, now)
+                bucket.or_insert_with(|| Bucket::full(*rate, now)).wait(*rate, *cost, now)
             })
             .max()
             .unwrap_or_default();
@@ -77,9 +75,7 @@ impl Buckets {
 
     /// AWS throttled a call that began at `began`.
     pub fn throttled(&self, action: &Action, began: Instant, now: Instant) {
-        self.with(action, now, |bucket| {
-            bucket.close(action.requests, began, now)
-        });
+        self.with(action, now, |bucket| bucket.close(action.requests, began, now));
     }
 
     /// AWS took a call.
@@ -105,21 +101,13 @@ struct Bucket {
 
 impl Bucket {
     const fn full(rate: Rate, now: Instant) -> Self {
-        Self {
-            tokens: rate.size,
-            filled: now,
-            pause: Duration::ZERO,
-            closed_at: None,
-        }
+        Self { tokens: rate.size, filled: now, pause: Duration::ZERO, closed_at: None }
     }
 
     fn wait(&mut self, rate: Rate, cost: f64, now: Instant) -> Duration {
         let closed_for = self.filled.saturating_duration_since(now);
         let since = now.saturating_duration_since(self.filled);
-        self.tokens = since
-            .as_secs_f64()
-            .mul_add(rate.refill, self.tokens)
-            .min(rate.size);
+        self.tokens = since.as_secs_f64().mul_add(rate.refill, self.tokens).min(rate.size);
         self.filled = self.filled.max(now);
         if self.tokens >= cost && closed_for.is_zero() {
             return Duration::ZERO;
@@ -184,10 +172,7 @@ mod tests {
             buckets.throttled(&RUN_INSTANCES, Instant::now(), Instant::now());
             let times = times(&buckets, &RUN_INSTANCES, 2, 1).await;
             assert!(times[0].abs_diff(pause) <= 5, "{times:?} after {pause}");
-            assert!(
-                times[1].abs_diff(pause + 500) <= 5,
-                "{times:?} after {pause}"
-            );
+            assert!(times[1].abs_diff(pause + 500) <= 5, "{times:?} after {pause}");
         }
         buckets.accepted(&RUN_INSTANCES, Instant::now());
         buckets.throttled(&RUN_INSTANCES, Instant::now(), Instant::now());

@@ -19,9 +19,7 @@ pub(crate) struct Cached<T> {
 
 impl<T> Default for Cached<T> {
     fn default() -> Self {
-        Self {
-            slot: Mutex::new(None),
-        }
+        Self { slot: Mutex::new(None) }
     }
 }
 
@@ -54,9 +52,7 @@ pub(crate) struct Keyed<K, T> {
 
 impl<K, T> Default for Keyed<K, T> {
     fn default() -> Self {
-        Self {
-            cells: std::sync::Mutex::default(),
-        }
+        Self { cells: std::sync::Mutex::default() }
     }
 }
 
@@ -72,10 +68,7 @@ impl<K: Eq + Hash, T: Clone> Keyed<K, T> {
         F: Future<Output = (T, Duration)> + Send,
     {
         let cell = {
-            let mut cells = self
-                .cells
-                .lock()
-                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut cells = self.cells.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             if cells.len() > MOST_KEYS {
                 cells.clear();
             }

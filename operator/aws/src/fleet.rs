@@ -84,10 +84,7 @@ pub(crate) fn kept<T>(reading: Result<T, Failure>, keep: Duration) -> (Reading<T
 
 fn kept_by_size<T>(reading: Result<Vec<T>, Failure>, page: usize) -> (Reading<Vec<T>>, Duration) {
     let pages = reading.as_ref().map_or(1, |items| items.len() / page + 1);
-    kept(
-        reading,
-        KEEP_PAGE * u32::try_from(pages).unwrap_or(u32::MAX),
-    )
+    kept(reading, KEEP_PAGE * u32::try_from(pages).unwrap_or(u32::MAX))
 }
 
 /// Reads one page through the action's bucket and passes its items on as our words.
@@ -111,15 +108,9 @@ impl Region {
         not_before: Option<Instant>,
     ) -> Reading<Vec<Instance>> {
         let read = || async {
-            kept_by_size(
-                self.described_instances(&[Self::ours(installation)]).await,
-                PAGE as usize,
-            )
+            kept_by_size(self.described_instances(&[Self::ours(installation)]).await, PAGE as usize)
         };
-        self.shared
-            .instances
-            .get(installation.to_owned(), not_before, read)
-            .await
+        self.shared.instances.get(installation.to_owned(), not_before, read).await
     }
 
     /// Instances that fit the filters, uncached.
@@ -127,10 +118,7 @@ impl Region {
         &self,
         filters: &[aws_sdk_ec2::types::Filter],
     ) -> Result<Vec<Instance>, Failure> {
-        let request = self
-            .ec2
-            .describe_instances()
-            .set_filters(Some(filters.to_vec()));
+        let request = self.ec2.describe_instances().set_filters(Some(filters.to_vec()));
         self.pages(|next| {
             let request = request.clone().max_results(PAGE).set_next_token(next);
             async move {
@@ -148,10 +136,7 @@ impl Region {
         installation: &str,
         not_before: Option<Instant>,
     ) -> Reading<Vec<Volume>> {
-        let request = self
-            .ec2
-            .describe_volumes()
-            .filters(Self::ours(installation));
+        let request = self.ec2.describe_volumes().filters(Self::ours(installation));
         let read = || async {
             let all = self.pages(|next| {
                 let request = request.clone().max_results(PAGE).set_next_token(next);
@@ -162,10 +147,7 @@ impl Region {
             });
             kept_by_size(all.await, PAGE as usize)
         };
-        self.shared
-            .volumes
-            .get(installation.to_owned(), not_before, read)
-            .await
+        self.shared.volumes.get(installation.to_owned(), not_before, read).await
     }
 
     /// Network interfaces of the installation.
@@ -174,10 +156,7 @@ impl Region {
         installation: &str,
         not_before: Option<Instant>,
     ) -> Reading<Vec<Interface>> {
-        let request = self
-            .ec2
-            .describe_network_interfaces()
-            .filters(Self::ours(installation));
+        let request = self.ec2.describe_network_interfaces().filters(Self::ours(installation));
         let read = || async {
             let all = self.pages(|next| {
                 let request = request.clone().max_results(PAGE).set_next_token(next);
@@ -189,10 +168,7 @@ impl Region {
             });
             kept_by_size(all.await, PAGE as usize)
         };
-        self.shared
-            .interfaces
-            .get(installation.to_owned(), not_before, read)
-            .await
+        self.shared.interfaces.get(installation.to_owned(), not_before, read).await
     }
 
     /// Security groups of the installation.
@@ -201,10 +177,7 @@ impl Region {
         installation: &str,
         not_before: Option<Instant>,
     ) -> Reading<Vec<Group>> {
-        let request = self
-            .ec2
-            .describe_security_groups()
-            .filters(Self::ours(installation));
+        let request = self.ec2.describe_security_groups().filters(Self::ours(installation));
         let read = || async {
             let all = self.pages(|next| {
                 let request = request.clone().max_results(PAGE).set_next_token(next);
@@ -216,10 +189,7 @@ impl Region {
             });
             kept_by_size(all.await, PAGE as usize)
         };
-        self.shared
-            .groups
-            .get(installation.to_owned(), not_before, read)
-            .await
+        self.shared.groups.get(installation.to_owned(), not_before, read).await
     }
 
     /// Placement groups of the installation with their tags; this call has no pages.
@@ -228,14 +198,9 @@ impl Region {
         installation: &str,
         not_before: Option<Instant>,
     ) -> Reading<Vec<(PlacementGroup, Tags)>> {
-        let request = self
-            .ec2
-            .describe_placement_groups()
-            .filters(Self::ours(installation));
+        let request = self.ec2.describe_placement_groups().filters(Self::ours(installation));
         let read = || async {
-            let answer = self
-                .call(&DESCRIBE_PLACEMENT_GROUPS, || request.clone().send())
-                .await;
+            let answer = self.call(&DESCRIBE_PLACEMENT_GROUPS, || request.clone().send()).await;
             let all = answer.map(|answer| {
                 let groups = answer.placement_groups().iter();
                 groups
@@ -244,10 +209,7 @@ impl Region {
             });
             kept_by_size(all, PAGE as usize)
         };
-        self.shared
-            .placement_groups
-            .get(installation.to_owned(), not_before, read)
-            .await
+        self.shared.placement_groups.get(installation.to_owned(), not_before, read).await
     }
 
     /// What the heads of the region report, by parameter name.
@@ -255,11 +217,7 @@ impl Region {
         &self,
         not_before: Option<Instant>,
     ) -> Reading<BTreeMap<String, String>> {
-        let request = self
-            .ssm
-            .get_parameters_by_path()
-            .path(PARAMETERS)
-            .recursive(true);
+        let request = self.ssm.get_parameters_by_path().path(PARAMETERS).recursive(true);
         let read = || async {
             let all = self.pages(|next| {
                 let request = request.clone().max_results(10).set_next_token(next);
@@ -287,10 +245,8 @@ impl Region {
         ids: &[FileSystemId],
     ) -> Result<Vec<FileSystem>, Failure> {
         let ids: Vec<_> = ids.iter().map(|id| id.0.clone()).collect();
-        let request = self
-            .fsx
-            .describe_file_systems()
-            .set_file_system_ids((!ids.is_empty()).then_some(ids));
+        let request =
+            self.fsx.describe_file_systems().set_file_system_ids((!ids.is_empty()).then_some(ids));
         self.pages(|next| {
             let request = request.clone().set_next_token(next);
             async move {

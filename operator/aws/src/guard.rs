@@ -20,7 +20,7 @@ use crate::price::price;
 use crate::{Limits, Scope};
 
 /// How long AWS may hide what was launched.
-const HIDDEN: Duration = Duration::from_secs(300);
+const HIDDEN: Duration = Duration::from_mins(5);
 
 /// Refuses what does not carry the uid and installation of this scope.
 pub(crate) fn ours(action: &Action, scope: &Scope, id: &str, tags: &Tags) -> Result<(), Failure> {
@@ -28,10 +28,7 @@ pub(crate) fn ours(action: &Action, scope: &Scope, id: &str, tags: &Tags) -> Res
     if carries(INSTALLATION, &scope.owner.installation) && carries(CLUSTER_UID, &scope.owner.uid) {
         return Ok(());
     }
-    let message = format!(
-        "{id} does not carry the tags of {}",
-        scope.owner.full_name()
-    );
+    let message = format!("{id} does not carry the tags of {}", scope.owner.full_name());
     Err(failure(action, Kind::Denied, "NotOurs", &message))
 }
 
@@ -46,10 +43,7 @@ pub(crate) struct Total {
 
 impl Total {
     fn of(count: i64, instance_type: &str) -> Self {
-        Self {
-            instances: count,
-            hourly_cost: price(instance_type).unwrap_or_default() * count,
-        }
+        Self { instances: count, hourly_cost: price(instance_type).unwrap_or_default() * count }
     }
 }
 
@@ -84,10 +78,7 @@ struct Pending {
 impl Launches {
     /// Totals over all regions, given what one of them shows now.
     pub fn total(&self, region: &str, seen: &[Instance]) -> Total {
-        self.books
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .total(region, seen, None)
+        self.books.lock().unwrap_or_else(PoisonError::into_inner).total(region, seen, None)
     }
 
     /// Books a launch, unless it would exceed the limits. A repeat of a token replaces its first
@@ -101,26 +92,16 @@ impl Launches {
     ) -> Result<(), Failure> {
         let mut books = self.books.lock().unwrap_or_else(PoisonError::into_inner);
         let wanted = Total::of(i64::from(body.count), &body.instance_type);
-        let sum = [books.total(&scope.region, seen, Some(token)), wanted]
-            .into_iter()
-            .sum();
+        let sum = [books.total(&scope.region, seen, Some(token)), wanted].into_iter().sum();
         within(&scope.limits, sum)?;
-        let pending = Pending {
-            region: scope.region.clone(),
-            total: wanted,
-            at: Instant::now(),
-        };
+        let pending = Pending { region: scope.region.clone(), total: wanted, at: Instant::now() };
         books.pending.insert(token.to_owned(), pending);
         Ok(())
     }
 
     /// Takes back the booking of a launch that AWS refused.
     pub fn refused(&self, token: &str) {
-        self.books
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pending
-            .remove(token);
+        self.books.lock().unwrap_or_else(PoisonError::into_inner).pending.remove(token);
     }
 }
 
@@ -131,16 +112,10 @@ impl Books {
             pending.at.elapsed() < HIDDEN && !(pending.region == region && is_seen(token))
         });
         let live = seen.iter().filter(|one| one.state.is_live());
-        let all: Total = live
-            .clone()
-            .map(|one| Total::of(1, &one.instance_type))
-            .sum();
+        let all: Total = live.clone().map(|one| Total::of(1, &one.instance_type)).sum();
         self.regions.insert(region.to_owned(), all);
         let others = self.regions.iter().filter(|(name, _)| *name != region);
-        let hidden = self
-            .pending
-            .iter()
-            .filter(|(token, _)| Some(token.as_str()) != except);
+        let hidden = self.pending.iter().filter(|(token, _)| Some(token.as_str()) != except);
         live.filter(|one| except.is_none() || one.token.as_deref() != except)
             .map(|one| Total::of(1, &one.instance_type))
             .chain(others.map(|(_, total)| *total))
@@ -151,10 +126,7 @@ impl Books {
 
 fn within(limits: &Limits, sum: Total) -> Result<(), Failure> {
     let message = if sum.instances > limits.max_instances {
-        format!(
-            "--max-instances is {}: this launch makes {}",
-            limits.max_instances, sum.instances
-        )
+        format!("--max-instances is {}: this launch makes {}", limits.max_instances, sum.instances)
     } else if sum.hourly_cost > limits.max_hourly_cost {
         let dollars = |micro: i64| format!("{}.{:02}", micro / 1_000_000, micro / 10_000 % 100);
         let (limit, cost) = (dollars(limits.max_hourly_cost), dollars(sum.hourly_cost));
@@ -162,12 +134,7 @@ fn within(limits: &Limits, sum: Total) -> Result<(), Failure> {
     } else {
         return Ok(());
     };
-    Err(failure(
-        &RUN_INSTANCES,
-        Kind::Quota,
-        "LimitExceeded",
-        &message,
-    ))
+    Err(failure(&RUN_INSTANCES, Kind::Quota, "LimitExceeded", &message))
 }
 
 #[cfg(test)]
@@ -186,10 +153,7 @@ mod tests {
                 namespace: "cfd".to_owned(),
                 name: "wing".to_owned(),
             },
-            limits: Limits {
-                max_instances,
-                max_hourly_cost: max_dollars * 1_000_000,
-            },
+            limits: Limits { max_instances, max_hourly_cost: max_dollars * 1_000_000 },
         }
     }
 
@@ -258,10 +222,7 @@ mod tests {
         let (launches, scope) = (Launches::default(), scope(3, 1000));
         assert_eq!(book(&launches, &scope, &[], "a", 3), "booked");
         assert_eq!(book(&launches, &scope, &[], "a", 3), "booked");
-        let seen = [
-            instance("a", InstanceState::Running),
-            instance("a", InstanceState::Pending),
-        ];
+        let seen = [instance("a", InstanceState::Running), instance("a", InstanceState::Pending)];
         assert_eq!(book(&launches, &scope, &seen, "a", 3), "booked");
         assert_eq!(launches.total("us-east-1", &seen).instances, 2);
     }
@@ -270,10 +231,7 @@ mod tests {
     fn money_is_a_limit_of_its_own_and_other_regions_count() {
         let (launches, scope) = (Launches::default(), scope(20, 8));
         assert_eq!(book(&launches, &scope, &[], "a", 2), "booked");
-        let elsewhere = Scope {
-            region: "eu-west-1".to_owned(),
-            ..scope
-        };
+        let elsewhere = Scope { region: "eu-west-1".to_owned(), ..scope };
         assert_eq!(
             book(&launches, &elsewhere, &[], "b", 1),
             "--max-hourly-cost is 8.00 USD: this launch makes 11.66 USD per hour"

@@ -22,7 +22,7 @@ use crate::region::{Aws, Region};
 use crate::{ImageQuery, Query, words};
 
 /// Facts that hardly ever change.
-const LONG: Duration = Duration::from_secs(600);
+const LONG: Duration = Duration::from_mins(10);
 /// The same facts while they disappoint.
 const SHORT: Duration = Duration::from_secs(5);
 /// Whose credentials we hold; they may be replaced under us.
@@ -38,15 +38,9 @@ pub(crate) async fn observe(aws: &Aws, query: &Query) -> Observed {
     let since = region.shared.not_before(query);
     let ((account, facts), (things, documents)) = tokio::join!(
         futures::future::join(aws.account(&region), facts(&region, query)),
-        futures::future::join(
-            things(&region, query, since),
-            documents(&region, query, since)
-        ),
+        futures::future::join(things(&region, query, since), documents(&region, query, since)),
     );
-    let mut observed = Observed {
-        prices: prices(query),
-        ..Observed::default()
-    };
+    let mut observed = Observed { prices: prices(query), ..Observed::default() };
     let mut failures = Failures::default();
     observed.account = failures.keep(account);
     facts.tell(&mut observed, &mut failures);
@@ -57,11 +51,7 @@ pub(crate) async fn observe(aws: &Aws, query: &Query) -> Observed {
 }
 
 fn prices(query: &Query) -> BTreeMap<String, i64> {
-    query
-        .types
-        .iter()
-        .filter_map(|name| Some((name.clone(), price(name)?)))
-        .collect()
+    query.types.iter().filter_map(|name| Some((name.clone(), price(name)?))).collect()
 }
 
 /// Collects failed reads; the fields they fill stay empty.
@@ -98,12 +88,7 @@ async fn facts(region: &Region, query: &Query) -> Facts {
         region.offered(&query.types),
         region.image(&query.image),
     );
-    Facts {
-        subnets,
-        types,
-        offered,
-        image,
-    }
+    Facts { subnets, types, offered, image }
 }
 
 impl Facts {
@@ -123,14 +108,9 @@ struct Documents {
 }
 
 async fn documents(region: &Region, query: &Query, since: Option<Instant>) -> Documents {
-    let (document, parameters) = tokio::join!(
-        region.document(&query.document, since),
-        region.parameters(since)
-    );
-    Documents {
-        document,
-        parameters,
-    }
+    let (document, parameters) =
+        tokio::join!(region.document(&query.document, since), region.parameters(since));
+    Documents { document, parameters }
 }
 
 impl Documents {
@@ -168,26 +148,14 @@ async fn things(region: &Region, query: &Query, since: Option<Instant>) -> Thing
         Ok(all) => region.agents(heads(all)).await,
         Err(_) => Ok(Vec::new()),
     };
-    Things {
-        instances,
-        volumes,
-        interfaces,
-        groups,
-        placement_groups,
-        file_systems,
-        agents,
-    }
+    Things { instances, volumes, interfaces, groups, placement_groups, file_systems, agents }
 }
 
 fn heads(instances: &[Instance]) -> Vec<InstanceId> {
     let runs = |one: &&Instance| one.state == InstanceState::Running;
     let is_head = |one: &&Instance| has_role(&one.tags, HEAD);
-    let mut ids: Vec<_> = instances
-        .iter()
-        .filter(runs)
-        .filter(is_head)
-        .map(|one| one.id.clone())
-        .collect();
+    let mut ids: Vec<_> =
+        instances.iter().filter(runs).filter(is_head).map(|one| one.id.clone()).collect();
     ids.sort();
     ids
 }
@@ -206,46 +174,29 @@ impl Things {
         let file_systems = failures.keep(self.file_systems);
         let strangers = Strangers(owner);
         observed.strangers = [
-            strangers.among(&instances, |one| {
-                (one.id.as_str(), &one.tags, one.state.is_live())
-            }),
+            strangers.among(&instances, |one| (one.id.as_str(), &one.tags, one.state.is_live())),
             strangers.among(&volumes, |one| {
-                (
-                    one.id.as_str(),
-                    &one.tags,
-                    one.state != VolumeState::Deleting,
-                )
+                (one.id.as_str(), &one.tags, one.state != VolumeState::Deleting)
             }),
             strangers.among(&interfaces, |one| (one.id.as_str(), &one.tags, true)),
             strangers.among(&groups, |one| (one.id.as_str(), &one.tags, true)),
-            strangers.among(&placement_groups, |(one, tags)| {
-                (&one.name, tags, !one.deleting)
-            }),
+            strangers.among(&placement_groups, |(one, tags)| (&one.name, tags, !one.deleting)),
             strangers.among(&file_systems, |one| {
-                (
-                    one.id.as_str(),
-                    &one.tags,
-                    one.lifecycle != Lifecycle::Deleting,
-                )
+                (one.id.as_str(), &one.tags, one.lifecycle != Lifecycle::Deleting)
             }),
         ]
         .concat();
         let mine = |tags: &Tags| tags.get(CLUSTER_UID) == Some(&owner.uid);
         observed.instances = chosen(&instances, |one| mine(&one.tags));
-        observed.volumes = chosen(&volumes, |one| {
-            mine(&one.tags) && has_role(&one.tags, STATE)
-        });
-        observed.interfaces = chosen(&interfaces, |one| {
-            mine(&one.tags) && has_role(&one.tags, HEAD_INTERFACE)
-        });
+        observed.volumes = chosen(&volumes, |one| mine(&one.tags) && has_role(&one.tags, STATE));
+        observed.interfaces =
+            chosen(&interfaces, |one| mine(&one.tags) && has_role(&one.tags, HEAD_INTERFACE));
         observed.groups = chosen(&groups, |one| mine(&one.tags));
         let placement_groups = chosen(&placement_groups, |(_, tags)| mine(tags)).into_iter();
         observed.placement_groups = placement_groups.map(|(group, _)| group).collect();
         observed.file_systems = chosen(&file_systems, |one| mine(&one.tags));
         observed.agents_online = failures.keep(self.agents);
-        observed
-            .agents_online
-            .retain(|id| observed.instances.iter().any(|one| one.id == *id));
+        observed.agents_online.retain(|id| observed.instances.iter().any(|one| one.id == *id));
     }
 }
 
@@ -283,18 +234,12 @@ impl Strangers<'_> {
 impl Aws {
     async fn account(&self, region: &Region) -> Result<Option<Account>, Failure> {
         let read = || async {
-            let answer = region
-                .call(&GET_CALLER, || region.sts.get_caller_identity().send())
-                .await;
+            let answer = region.call(&GET_CALLER, || region.sts.get_caller_identity().send()).await;
             let account = answer.map(|answer| Account {
                 id: answer.account.unwrap_or_default(),
                 partition: partition(answer.arn.as_deref().unwrap_or_default()),
             });
-            let keep = if account.is_ok() {
-                ACCOUNT
-            } else {
-                Duration::from_secs(1)
-            };
+            let keep = if account.is_ok() { ACCOUNT } else { Duration::from_secs(1) };
             (account, keep)
         };
         self.account.get(None, read).await.map(Some)
@@ -309,13 +254,11 @@ fn partition(arn: &str) -> String {
 impl Region {
     async fn subnets(&self, ids: &[SubnetId]) -> Reading<Vec<Subnet>> {
         let ids = distinct(ids);
-        let filter = words::filter("subnet-id", ids.iter().map(|id| id.as_str()));
+        let filter = words::filter("subnet-id", ids.iter().map(SubnetId::as_str));
         let request = self.ec2.describe_subnets().filters(filter);
         let wanted = ids.len();
         let read = || async {
-            let answer = self
-                .call(&DESCRIBE_SUBNETS, || request.clone().send())
-                .await;
+            let answer = self.call(&DESCRIBE_SUBNETS, || request.clone().send()).await;
             let found: Result<Vec<_>, _> =
                 answer.map(|answer| answer.subnets().iter().map(words::subnet).collect());
             let whole = found.as_ref().is_ok_and(|found| found.len() == wanted);
@@ -335,11 +278,7 @@ impl Region {
                 async move {
                     let answer = self.call(&DESCRIBE_INSTANCE_TYPES, || request.clone().send());
                     let answer = answer.await?;
-                    let types = answer
-                        .instance_types()
-                        .iter()
-                        .map(words::instance_type)
-                        .collect();
+                    let types = answer.instance_types().iter().map(words::instance_type).collect();
                     Ok((types, answer.next_token))
                 }
             });
@@ -361,20 +300,11 @@ impl Region {
             let found = self.pages(|next| {
                 let request = request.clone().set_next_token(next);
                 async move {
-                    let answer = self
-                        .call(&DESCRIBE_OFFERINGS, || request.clone().send())
-                        .await?;
+                    let answer = self.call(&DESCRIBE_OFFERINGS, || request.clone().send()).await?;
                     let pair = |one: &aws_sdk_ec2::types::InstanceTypeOffering| {
-                        Some((
-                            one.instance_type()?.as_str().to_owned(),
-                            one.location()?.to_owned(),
-                        ))
+                        Some((one.instance_type()?.as_str().to_owned(), one.location()?.to_owned()))
                     };
-                    let pairs = answer
-                        .instance_type_offerings()
-                        .iter()
-                        .filter_map(pair)
-                        .collect();
+                    let pairs = answer.instance_type_offerings().iter().filter_map(pair).collect();
                     Ok((pairs, answer.next_token))
                 }
             });
@@ -387,30 +317,21 @@ impl Region {
         let images = self.ec2.describe_images();
         let request = match query {
             ImageQuery::Id(id) => images.filters(words::filter("image-id", [id])),
-            ImageQuery::Family {
-                owner,
-                names,
-                instance_type,
-            } => {
+            ImageQuery::Family { owner, names, instance_type } => {
                 let types = self.types(std::slice::from_ref(instance_type)).await?;
                 let name = types.first().and_then(|info| names.get(&info.architecture));
                 let Some(name) = name else {
                     return Ok(Arc::default());
                 };
                 let name = words::filter("name", [name]);
-                images
-                    .owners(owner)
-                    .filters(name)
-                    .filters(words::filter("state", ["available"]))
+                images.owners(owner).filters(name).filters(words::filter("state", ["available"]))
             }
         };
         let read = || async {
             let answer = self.call(&DESCRIBE_IMAGES, || request.clone().send()).await;
             let newest = answer.map(|answer| {
                 let images = answer.images().iter();
-                images
-                    .max_by_key(|image| image.creation_date())
-                    .map(words::image)
+                images.max_by_key(|image| image.creation_date()).map(words::image)
             });
             let found = newest.as_ref().is_ok_and(Option::is_some);
             kept(newest, if found { LONG } else { SHORT })
@@ -421,9 +342,7 @@ impl Region {
     async fn document(&self, name: &str, since: Option<Instant>) -> Reading<bool> {
         let request = self.ssm.describe_document().name(name);
         let read = || async {
-            let answer = self
-                .call(&DESCRIBE_DOCUMENT, || request.clone().send())
-                .await;
+            let answer = self.call(&DESCRIBE_DOCUMENT, || request.clone().send()).await;
             let ready = match answer {
                 Ok(answer) => Ok(answer
                     .document
@@ -432,17 +351,10 @@ impl Region {
                 Err(failure) if failure.kind == Kind::NotFound => Ok(false),
                 Err(failure) => Err(failure),
             };
-            let keep = if ready == Ok(true) {
-                LONG
-            } else {
-                Duration::from_secs(1)
-            };
+            let keep = if ready == Ok(true) { LONG } else { Duration::from_secs(1) };
             kept(ready, keep)
         };
-        self.shared
-            .documents
-            .get(name.to_owned(), since, read)
-            .await
+        self.shared.documents.get(name.to_owned(), since, read).await
     }
 
     /// Of these instances, those whose agent is online.
@@ -464,25 +376,16 @@ impl Region {
         let Ok(filter) = filter else {
             return Ok(Vec::new());
         };
-        let request = self
-            .ssm
-            .describe_instance_information()
-            .filters(filter)
-            .max_results(50);
+        let request = self.ssm.describe_instance_information().filters(filter).max_results(50);
         self.pages(|next| {
             let request = request.clone().set_next_token(next);
             async move {
-                let answer = self
-                    .call(&DESCRIBE_AGENTS, || request.clone().send())
-                    .await?;
+                let answer = self.call(&DESCRIBE_AGENTS, || request.clone().send()).await?;
                 let online = |one: &&aws_sdk_ssm::types::InstanceInformation| {
                     one.ping_status() == Some(&aws_sdk_ssm::types::PingStatus::Online)
                 };
                 let list = answer.instance_information_list().iter().filter(online);
-                let ids = list
-                    .filter_map(|one| one.instance_id())
-                    .map(InstanceId::from)
-                    .collect();
+                let ids = list.filter_map(|one| one.instance_id()).map(InstanceId::from).collect();
                 Ok((ids, answer.next_token))
             }
         })
@@ -503,12 +406,7 @@ impl Region {
             return Ok(Arc::default());
         }
         let read = || async { kept(self.described_file_systems(ids).await, AGENTS) };
-        match self
-            .shared
-            .known_file_systems
-            .get(ids.clone(), since, read)
-            .await
-        {
+        match self.shared.known_file_systems.get(ids.clone(), since, read).await {
             Err(failure) if failure.kind == Kind::NotFound => self.file_systems(since).await,
             reading => reading,
         }

@@ -12,10 +12,7 @@ static PRICES: LazyLock<HashMap<&str, i64>> = LazyLock::new(|| {
 });
 
 fn rows() -> impl Iterator<Item = &'static str> {
-    include_str!("prices.csv")
-        .lines()
-        .filter(|line| !line.starts_with('#'))
-        .skip(1)
+    include_str!("prices.csv").lines().filter(|line| !line.starts_with('#')).skip(1)
 }
 
 /// On-demand Linux price of a type, micro-dollars per hour; `None` when the table lacks it.
@@ -31,10 +28,7 @@ mod tests {
     fn every_row_is_a_type_and_a_plausible_price_and_no_type_is_there_twice() {
         assert_eq!(rows().count(), PRICES.len());
         for (name, price) in PRICES.iter() {
-            assert!(
-                name.contains('.') && (1_000..1_000_000_000).contains(price),
-                "{name} {price}"
-            );
+            assert!(name.contains('.') && (1_000..1_000_000_000).contains(price), "{name} {price}");
         }
         assert_eq!(price("c5n.18xlarge"), Some(3_888_000));
         assert_eq!(price("hpc9z.metal"), None);

@@ -29,7 +29,7 @@ const CONNECT: Duration = Duration::from_millis(3100);
 /// Longest wait for the answer to a read.
 const READ: Duration = Duration::from_secs(20);
 /// Longest wait for the answer to a change: big launches take their time.
-const CHANGE: Duration = Duration::from_secs(60);
+const CHANGE: Duration = Duration::from_mins(1);
 /// Tries of a read.
 const READ_ATTEMPTS: u32 = 3;
 /// Between two tries of a read, doubling.
@@ -76,10 +76,7 @@ impl Aws {
             // a launch is never repeated: the SDK would hide a lack of capacity, an HTTP 500.
             .retry_config(RetryConfig::standard().with_max_attempts(1))
             .timeout_config(
-                TimeoutConfig::builder()
-                    .connect_timeout(CONNECT)
-                    .operation_timeout(CHANGE)
-                    .build(),
+                TimeoutConfig::builder().connect_timeout(CONNECT).operation_timeout(CHANGE).build(),
             )
             .load()
             .await;
@@ -101,11 +98,7 @@ impl Aws {
         let mut regions = self.regions.lock().unwrap_or_else(PoisonError::into_inner);
         let region = regions.entry(name.to_owned());
         Arc::clone(region.or_insert_with(|| {
-            let config = self
-                .config
-                .to_builder()
-                .region(Name::new(name.to_owned()))
-                .build();
+            let config = self.config.to_builder().region(Name::new(name.to_owned())).build();
             Arc::new(Region::new(&config, Arc::clone(&self.listener)))
         }))
     }
@@ -131,10 +124,7 @@ impl Region {
             ssm: aws_sdk_ssm::Client::new(config),
             sts: aws_sdk_sts::Client::new(config),
             shared: Shared::default(),
-            caller: Caller {
-                buckets: Buckets::default(),
-                listener,
-            },
+            caller: Caller { buckets: Buckets::default(), listener },
         }
     }
 
@@ -212,23 +202,15 @@ impl Caller {
         F: Future<Output = Answer<T, E>> + Send,
         E: ProvideErrorMetadata + std::error::Error + 'static,
     {
-        self.buckets
-            .admit(action, resources)
-            .await
-            .map_err(|wait| {
-                let message = format!("the rate limit lets the next call through in {wait:.0?}");
-                failure(action, Kind::Throttled, "ClientThrottled", &message)
-            })?;
+        self.buckets.admit(action, resources).await.map_err(|wait| {
+            let message = format!("the rate limit lets the next call through in {wait:.0?}");
+            failure(action, Kind::Throttled, "ClientThrottled", &message)
+        })?;
         let began = Instant::now();
         let patience = if action.reads { READ } else { CHANGE };
         let answer = match timeout(patience, request).await {
             Ok(answer) => answer.map_err(|error| from_sdk(action, &error)),
-            Err(_) => Err(failure(
-                action,
-                Kind::Unknown,
-                "Timeout",
-                "no answer in time",
-            )),
+            Err(_) => Err(failure(action, Kind::Unknown, "Timeout", "no answer in time")),
         };
         self.heard(action, began, answer.as_ref().err());
         answer
@@ -246,24 +228,18 @@ impl Caller {
         let took = now - began;
         let (service, operation) = (action.service, action.name);
         tracing::debug!(service, operation, code, ms = took.as_millis(), "aws");
-        (self.listener)(&Heard {
-            service,
-            operation,
-            code,
-            throttled,
-            took,
-        });
+        (self.listener)(&Heard { service, operation, code, throttled, took });
     }
 }
 
 #[async_trait]
 impl Cloud for Aws {
     async fn observe(&self, query: &Query) -> Observed {
-        observe::observe(self, query).await
+        Box::pin(observe::observe(self, query)).await
     }
 
     async fn apply(&self, scope: &Scope, step: &Step) -> Result<Vec<String>, Failure> {
-        act::apply(self, scope, step).await
+        Box::pin(act::apply(self, scope, step)).await
     }
 
     async fn run(&self, request: &RunRequest) -> Result<Vec<RunAnswer>, Failure> {

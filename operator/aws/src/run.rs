@@ -23,10 +23,7 @@ const DELIVERY: (u64, u64) = (30, 3600);
 pub(crate) async fn run(region: &Region, request: &RunRequest) -> Result<Vec<RunAnswer>, Failure> {
     let deadline = Instant::now() + request.timeout;
     let command = send(region, request).await?;
-    let answers = request
-        .instances
-        .iter()
-        .map(|id| answer(region, &command, id, deadline));
+    let answers = request.instances.iter().map(|id| answer(region, &command, id, deadline));
     futures::future::try_join_all(answers).await
 }
 
@@ -40,13 +37,8 @@ async fn send(region: &Region, request: &RunRequest) -> Result<String, Failure> 
         .document_name(&request.document)
         .parameters("payload", vec![request.payload_base64.clone()])
         .timeout_seconds(i32::try_from(delivery).unwrap_or(i32::MAX));
-    let sent = region
-        .call(&SEND_COMMAND, || command.clone().send())
-        .await?;
-    Ok(sent
-        .command
-        .and_then(|command| command.command_id)
-        .unwrap_or_default())
+    let sent = region.call(&SEND_COMMAND, || command.clone().send()).await?;
+    Ok(sent.command.and_then(|command| command.command_id).unwrap_or_default())
 }
 
 async fn answer(
@@ -75,14 +67,8 @@ fn is_early(failure: &Failure, began: Instant) -> bool {
 }
 
 async fn look(region: &Region, command: &str, id: &InstanceId) -> Result<RunAnswer, Failure> {
-    let request = region
-        .ssm
-        .get_command_invocation()
-        .command_id(command)
-        .instance_id(id.as_str());
-    let found = region
-        .call(&GET_INVOCATION, || request.clone().send())
-        .await?;
+    let request = region.ssm.get_command_invocation().command_id(command).instance_id(id.as_str());
+    let found = region.call(&GET_INVOCATION, || request.clone().send()).await?;
     Ok(RunAnswer {
         instance: id.clone(),
         status: found.status_details.unwrap_or_else(|| "Pending".to_owned()),
@@ -93,8 +79,5 @@ async fn look(region: &Region, command: &str, id: &InstanceId) -> Result<RunAnsw
 }
 
 fn is_final(status: &str) -> bool {
-    !matches!(
-        status,
-        "" | "Pending" | "InProgress" | "Delayed" | "Cancelling"
-    )
+    !matches!(status, "" | "Pending" | "InProgress" | "Delayed" | "Cancelling")
 }

@@ -23,21 +23,21 @@ use crate::{Aws, Cloud, ImageQuery, Limits, Query, RunRequest, Scope};
 /// One scripted answer: HTTP status and body.
 type Answer = (u16, String);
 
+/// One recorded call: action and parameters.
+type Call = (String, BTreeMap<String, String>);
+
 /// AWS as a script: per action the answers in order, the last one for ever; an empty success for
 /// actions without any.
 #[derive(Clone, Debug, Default)]
 struct Script {
     answers: Arc<Mutex<HashMap<String, Vec<Answer>>>>,
-    calls: Arc<Mutex<Vec<(String, BTreeMap<String, String>)>>>,
+    calls: Arc<Mutex<Vec<Call>>>,
 }
 
 impl Script {
     fn with(self, action: &str, status: u16, body: &str) -> Self {
         let mut answers = self.answers.lock().unwrap();
-        answers
-            .entry(action.to_owned())
-            .or_default()
-            .push((status, body.to_owned()));
+        answers.entry(action.to_owned()).or_default().push((status, body.to_owned()));
         drop(answers);
         self
     }
@@ -62,12 +62,7 @@ impl Script {
 
     /// The actions called so far, in order.
     fn actions(&self) -> Vec<String> {
-        self.calls
-            .lock()
-            .unwrap()
-            .iter()
-            .map(|(action, _)| action.clone())
-            .collect()
+        self.calls.lock().unwrap().iter().map(|(action, _)| action.clone()).collect()
     }
 
     /// The calls so far as text, one parameter a line.
@@ -100,10 +95,7 @@ impl HttpConnector for Script {
             Some(target) => (target.rsplit('.').next().unwrap().to_owned(), json(&body)),
             None => query(&body),
         };
-        self.calls
-            .lock()
-            .unwrap()
-            .push((action.clone(), parameters));
+        self.calls.lock().unwrap().push((action.clone(), parameters));
         let (status, mut answer) = self.answer(&action);
         if answer.is_empty() {
             answer = match target {
@@ -117,11 +109,10 @@ impl HttpConnector for Script {
 }
 
 /// The parameters of a query body.
-fn query(body: &str) -> (String, BTreeMap<String, String>) {
+fn query(body: &str) -> Call {
     let pairs = body.split('&').filter_map(|pair| pair.split_once('='));
-    let mut all: BTreeMap<_, _> = pairs
-        .map(|(name, value)| (name.to_owned(), unescape(value)))
-        .collect();
+    let mut all: BTreeMap<_, _> =
+        pairs.map(|(name, value)| (name.to_owned(), unescape(value))).collect();
     all.remove("Version");
     (all.remove("Action").unwrap(), all)
 }
@@ -141,9 +132,7 @@ fn unescape(text: &str) -> String {
 fn json(body: &str) -> BTreeMap<String, String> {
     let value: serde_json::Value = serde_json::from_str(body).unwrap();
     let members = value.as_object().unwrap().iter();
-    members
-        .map(|(name, value)| (name.clone(), value.to_string()))
-        .collect()
+    members.map(|(name, value)| (name.clone(), value.to_string())).collect()
 }
 
 fn scope() -> Scope {
@@ -155,10 +144,7 @@ fn scope() -> Scope {
             namespace: "cfd".to_owned(),
             name: "wing".to_owned(),
         },
-        limits: Limits {
-            max_instances: 20,
-            max_hourly_cost: 100_000_000,
-        },
+        limits: Limits { max_instances: 20, max_hourly_cost: 100_000_000 },
     }
 }
 
@@ -179,16 +165,8 @@ fn launch() -> LaunchBody {
         groups: vec!["sg-1".into()],
         interface: None,
         nics: vec![
-            Nic {
-                card: 0,
-                device: 0,
-                kind: NicKind::Interface,
-            },
-            Nic {
-                card: 0,
-                device: 1,
-                kind: NicKind::EfaOnly,
-            },
+            Nic { card: 0, device: 0, kind: NicKind::Interface },
+            Nic { card: 0, device: 1, kind: NicKind::EfaOnly },
         ],
         placement_group: Some("hpcops-u1-queue-compute".to_owned()),
         profile: "node".to_owned(),
@@ -199,18 +177,11 @@ fn launch() -> LaunchBody {
 }
 
 fn create(body: Body) -> Step {
-    Step::Create {
-        token: token(),
-        thing: "thing".to_owned(),
-        body,
-    }
+    Step::Create { token: token(), thing: "thing".to_owned(), body }
 }
 
 fn delete(resource: Resource) -> Step {
-    Step::Delete {
-        resource,
-        because: "test".to_owned(),
-    }
+    Step::Delete { resource, because: "test".to_owned() }
 }
 
 /// EC2's words for our tags, or for those of somebody else.
@@ -218,10 +189,7 @@ fn tag_set(tags: &Tags) -> String {
     let item = |(key, value): (&String, &String)| {
         format!("<item><key>{key}</key><value>{value}</value></item>")
     };
-    format!(
-        "<tagSet>{}</tagSet>",
-        tags.iter().map(item).collect::<String>()
-    )
+    format!("<tagSet>{}</tagSet>", tags.iter().map(item).collect::<String>())
 }
 
 /// Applies one step and tells the last call it made.
@@ -263,11 +231,7 @@ async fn single_things_carry_their_token_and_tags_in_the_create_call() {
             description: "head of cfd.wing".to_owned(),
             tags: our_tags(),
         }),
-        Body::Volume(VolumeBody {
-            zone: "us-east-1a".to_owned(),
-            size_gib: 50,
-            tags: our_tags(),
-        }),
+        Body::Volume(VolumeBody { zone: "us-east-1a".to_owned(), size_gib: 50, tags: our_tags() }),
         Body::FileSystem(FileSystemBody {
             subnet,
             groups,
@@ -295,10 +259,7 @@ async fn things_without_a_token_carry_their_name_and_tags() {
             description: "head of cfd.wing".to_owned(),
             tags: our_tags(),
         },
-        Step::CreatePlacementGroup {
-            name: "hpcops-u1-queue".to_owned(),
-            tags: our_tags(),
-        },
+        Step::CreatePlacementGroup { name: "hpcops-u1-queue".to_owned(), tags: our_tags() },
         Step::CreateDocument {
             name: "hpcops-lab-0123".to_owned(),
             content: "{}".to_owned(),
@@ -309,14 +270,8 @@ async fn things_without_a_token_carry_their_name_and_tags() {
             instance: "i-1".into(),
             device: "/dev/sdf".to_owned(),
         },
-        Step::Authorize {
-            group: "sg-1".into(),
-            rules: vec![self_rule(Direction::Egress)],
-        },
-        Step::Revoke {
-            group: "sg-1".into(),
-            rules: vec![self_rule(Direction::Ingress)],
-        },
+        Step::Authorize { group: "sg-1".into(), rules: vec![self_rule(Direction::Egress)] },
+        Step::Revoke { group: "sg-1".into(), rules: vec![self_rule(Direction::Ingress)] },
     ] {
         all += &sent(step).await;
     }
@@ -324,11 +279,7 @@ async fn things_without_a_token_carry_their_name_and_tags() {
 }
 
 fn self_rule(direction: Direction) -> Rule {
-    Rule {
-        direction,
-        traffic: Traffic::All,
-        peer: Peer::Group("sg-1".into()),
-    }
+    Rule { direction, traffic: Traffic::All, peer: Peer::Group("sg-1".into()) }
 }
 
 #[tokio::test]
@@ -336,10 +287,7 @@ async fn a_launch_without_capacity_is_sent_once_and_is_capacity_though_it_is_an_
     let script = Script::default().refusing("RunInstances", 500, "InsufficientInstanceCapacity");
     let step = create(Body::Launch(launch()));
     let failure = script.aws().apply(&scope(), &step).await.unwrap_err();
-    assert_eq!(
-        (failure.kind, failure.operation.as_str()),
-        (Kind::Capacity, "RunInstances")
-    );
+    assert_eq!((failure.kind, failure.operation.as_str()), (Kind::Capacity, "RunInstances"));
     assert_eq!(script.actions(), ["DescribeInstances", "RunInstances"]);
 }
 
@@ -348,27 +296,18 @@ async fn a_read_is_tried_three_times_when_the_outcome_is_unknown_and_then_listed
     let caller = "<GetCallerIdentityResponse><GetCallerIdentityResult><Account>123456789012</Account>\
                   <Arn>arn:aws-cn:sts::123456789012:x</Arn></GetCallerIdentityResult>\
                   </GetCallerIdentityResponse>";
-    let script = Script::default()
-        .with("GetCallerIdentity", 200, caller)
-        .refusing("DescribeVolumes", 503, "Unavailable");
+    let script = Script::default().with("GetCallerIdentity", 200, caller).refusing(
+        "DescribeVolumes",
+        503,
+        "Unavailable",
+    );
     let observed = script.aws().observe(&question()).await;
-    let failed: Vec<_> = observed
-        .failures
-        .iter()
-        .map(|one| one.operation.as_str())
-        .collect();
+    let failed: Vec<_> = observed.failures.iter().map(|one| one.operation.as_str()).collect();
     assert_eq!(failed, ["DescribeVolumes"]);
-    let tries = script
-        .actions()
-        .iter()
-        .filter(|action| *action == "DescribeVolumes")
-        .count();
+    let tries = script.actions().iter().filter(|action| *action == "DescribeVolumes").count();
     assert_eq!(tries, 3);
     let account = observed.account.unwrap();
-    assert_eq!(
-        (account.id.as_str(), account.partition.as_str()),
-        ("123456789012", "aws-cn")
-    );
+    assert_eq!((account.id.as_str(), account.partition.as_str()), ("123456789012", "aws-cn"));
 }
 
 fn question() -> Query {
@@ -389,30 +328,18 @@ fn question() -> Query {
 async fn two_clusters_share_one_reading_and_an_act_makes_it_stale_for_its_own_cluster_only() {
     let script = Script::default();
     let aws = script.aws();
-    let count = || {
-        script
-            .actions()
-            .iter()
-            .filter(|name| *name == "DescribeVolumes")
-            .count()
-    };
+    let count = || script.actions().iter().filter(|name| *name == "DescribeVolumes").count();
     let mut other = question();
     other.scope.owner.uid = "u2".to_owned();
     aws.observe(&question()).await;
     aws.observe(&other).await;
     assert_eq!(count(), 1);
-    aws.apply(&scope(), &create(Body::Launch(launch())))
-        .await
-        .unwrap();
+    aws.apply(&scope(), &create(Body::Launch(launch()))).await.unwrap();
     aws.observe(&other).await;
     assert_eq!(count(), 1);
     aws.observe(&question()).await;
     assert_eq!(count(), 2);
-    aws.observe(&Query {
-        fresh: true,
-        ..question()
-    })
-    .await;
+    aws.observe(&Query { fresh: true, ..question() }).await;
     assert_eq!(count(), 3);
 }
 
@@ -424,10 +351,9 @@ async fn a_taken_name_is_success_only_when_the_tags_are_ours() {
         description: String::new(),
         tags: our_tags(),
     };
-    for (tags, expected) in [
-        (our_tags(), Ok(vec!["sg-9".to_owned()])),
-        (Tags::new(), Err(Kind::Exists)),
-    ] {
+    for (tags, expected) in
+        [(our_tags(), Ok(vec!["sg-9".to_owned()])), (Tags::new(), Err(Kind::Exists))]
+    {
         let found = format!(
             "<DescribeSecurityGroupsResponse><securityGroupInfo><item><groupId>sg-9</groupId>{}</item>\
              </securityGroupInfo></DescribeSecurityGroupsResponse>",
@@ -436,11 +362,7 @@ async fn a_taken_name_is_success_only_when_the_tags_are_ours() {
         let script = Script::default()
             .refusing("CreateSecurityGroup", 400, "InvalidGroup.Duplicate")
             .with("DescribeSecurityGroups", 200, &found);
-        let made = script
-            .aws()
-            .apply(&scope(), &step)
-            .await
-            .map_err(|failure| failure.kind);
+        let made = script.aws().apply(&scope(), &step).await.map_err(|failure| failure.kind);
         assert_eq!(made, expected);
     }
 }
@@ -448,28 +370,14 @@ async fn a_taken_name_is_success_only_when_the_tags_are_ours() {
 #[tokio::test]
 async fn one_existing_rule_does_not_keep_the_others_out() {
     let script = Script::default()
-        .refusing(
-            "AuthorizeSecurityGroupIngress",
-            400,
-            "InvalidPermission.Duplicate",
-        )
+        .refusing("AuthorizeSecurityGroupIngress", 400, "InvalidPermission.Duplicate")
         .with("AuthorizeSecurityGroupIngress", 200, "")
-        .refusing(
-            "AuthorizeSecurityGroupIngress",
-            400,
-            "InvalidPermission.Duplicate",
-        );
+        .refusing("AuthorizeSecurityGroupIngress", 400, "InvalidPermission.Duplicate");
     let rules = vec![
         self_rule(Direction::Ingress),
-        Rule {
-            traffic: Traffic::Tcp(22, 22),
-            ..self_rule(Direction::Ingress)
-        },
+        Rule { traffic: Traffic::Tcp(22, 22), ..self_rule(Direction::Ingress) },
     ];
-    let step = Step::Authorize {
-        group: "sg-1".into(),
-        rules,
-    };
+    let step = Step::Authorize { group: "sg-1".into(), rules };
     script.aws().apply(&scope(), &step).await.unwrap();
     assert_eq!(script.actions().len(), 3);
 }
@@ -486,15 +394,9 @@ async fn instances_of_somebody_else_are_never_terminated() {
             tag_set(&tags)
         );
         let script = Script::default().with("DescribeInstances", 200, &found);
-        let step = Step::Terminate {
-            instances: vec!["i-1".into()],
-            because: "test".to_owned(),
-        };
+        let step = Step::Terminate { instances: vec!["i-1".into()], because: "test".to_owned() };
         let refusal = script.aws().apply(&scope(), &step).await.err();
-        assert_eq!(
-            refusal.as_ref().map(|failure| failure.code.as_str()),
-            expected
-        );
+        assert_eq!(refusal.as_ref().map(|failure| failure.code.as_str()), expected);
         let ended = script.actions().contains(&"TerminateInstances".to_owned());
         assert_eq!(ended, expected.is_none());
     }
@@ -503,18 +405,12 @@ async fn instances_of_somebody_else_are_never_terminated() {
 #[tokio::test]
 async fn deleting_what_is_gone_is_success_and_deleting_what_is_not_ours_is_refused() {
     let gone = Script::default();
-    let made = gone
-        .aws()
-        .apply(&scope(), &delete(Resource::Volume("vol-1".into())))
-        .await;
+    let made = gone.aws().apply(&scope(), &delete(Resource::Volume("vol-1".into()))).await;
     assert_eq!(made, Ok(Vec::new()));
     let foreign = "<DescribeVolumesResponse><volumeSet><item><volumeId>vol-1</volumeId></item>\
                    </volumeSet></DescribeVolumesResponse>";
     let script = Script::default().with("DescribeVolumes", 200, foreign);
-    let made = script
-        .aws()
-        .apply(&scope(), &delete(Resource::Volume("vol-1".into())))
-        .await;
+    let made = script.aws().apply(&scope(), &delete(Resource::Volume("vol-1".into()))).await;
     assert_eq!(made.unwrap_err().code, "NotOurs");
     assert_eq!(script.actions(), ["DescribeVolumes"]);
     let parameter = Resource::Parameter("/hpcops/u2/demand".to_owned());
@@ -528,15 +424,8 @@ async fn the_tags_of_a_file_system_are_read_before_it_is_deleted() {
         "Tags":[{"Key":"hpcops.dev:installation","Value":"lab"},{"Key":"hpcops.dev:cluster-uid","Value":"u1"}]}]}"#;
     let script = Script::default().with("DescribeFileSystems", 200, system);
     let resource = Resource::FileSystem("fs-1".into(), token());
-    script
-        .aws()
-        .apply(&scope(), &delete(resource))
-        .await
-        .unwrap();
-    assert_eq!(
-        script.actions(),
-        ["DescribeFileSystems", "DeleteFileSystem"]
-    );
+    script.aws().apply(&scope(), &delete(resource)).await.unwrap();
+    assert_eq!(script.actions(), ["DescribeFileSystems", "DeleteFileSystem"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -561,10 +450,6 @@ async fn a_command_is_sent_once_and_its_answer_awaited_past_ssms_own_lag() {
     let answers = script.aws().run(&request).await.unwrap();
     assert!(answers[0].succeeded());
     assert_eq!(answers[0].stdout, "{}");
-    let sent = script
-        .actions()
-        .iter()
-        .filter(|action| *action == "SendCommand")
-        .count();
+    let sent = script.actions().iter().filter(|action| *action == "SendCommand").count();
     assert_eq!(sent, 1);
 }

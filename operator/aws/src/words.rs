@@ -20,23 +20,16 @@ fn text(value: Option<&str>) -> String {
 }
 
 pub(crate) fn tags(tags: &[ec2::Tag]) -> Tags {
-    tags.iter()
-        .map(|tag| (text(tag.key()), text(tag.value())))
-        .collect()
+    tags.iter().map(|tag| (text(tag.key()), text(tag.value()))).collect()
 }
 
 pub(crate) fn ec2_tags(tags: &Tags) -> Vec<ec2::Tag> {
-    tags.iter()
-        .map(|(key, value)| ec2::Tag::builder().key(key).value(value).build())
-        .collect()
+    tags.iter().map(|(key, value)| ec2::Tag::builder().key(key).value(value).build()).collect()
 }
 
 pub(crate) fn tagged(resource: ec2::ResourceType, tags: &Tags) -> ec2::TagSpecification {
     let tags = Some(ec2_tags(tags));
-    ec2::TagSpecification::builder()
-        .resource_type(resource)
-        .set_tags(tags)
-        .build()
+    ec2::TagSpecification::builder().resource_type(resource).set_tags(tags).build()
 }
 
 pub(crate) fn filter(
@@ -44,16 +37,11 @@ pub(crate) fn filter(
     values: impl IntoIterator<Item = impl Into<String>>,
 ) -> ec2::Filter {
     let values = values.into_iter().map(Into::into).collect();
-    ec2::Filter::builder()
-        .name(name)
-        .set_values(Some(values))
-        .build()
+    ec2::Filter::builder().name(name).set_values(Some(values)).build()
 }
 
 pub(crate) fn fsx_tags(tags: &Tags) -> Vec<fsx::Tag> {
-    tags.iter()
-        .map(|(key, value)| fsx::Tag::builder().key(key).value(value).build())
-        .collect()
+    tags.iter().map(|(key, value)| fsx::Tag::builder().key(key).value(value).build()).collect()
 }
 
 pub(crate) fn ssm_tags(tags: &Tags) -> Vec<ssm::Tag> {
@@ -80,15 +68,9 @@ pub(crate) fn image(image: &ec2::Image) -> Image {
 pub(crate) fn instance_type(info: &ec2::InstanceTypeInfo) -> InstanceType {
     let cpu = info.v_cpu_info();
     let network = info.network_info();
-    let strategies = info
-        .placement_group_info()
-        .map(ec2::PlacementGroupInfo::supported_strategies);
-    let mut cards: Vec<_> = network
-        .map(ec2::NetworkInfo::network_cards)
-        .unwrap_or_default()
-        .iter()
-        .map(card)
-        .collect();
+    let strategies = info.placement_group_info().map(ec2::PlacementGroupInfo::supported_strategies);
+    let mut cards: Vec<_> =
+        network.map(ec2::NetworkInfo::network_cards).unwrap_or_default().iter().map(card).collect();
     cards.sort_by_key(|card| card.index);
     // EFA types alone list interface types per card; an only card carries what the type carries.
     let max_efa = network
@@ -101,16 +83,9 @@ pub(crate) fn instance_type(info: &ec2::InstanceTypeInfo) -> InstanceType {
     InstanceType {
         name: text(info.instance_type().map(ec2::InstanceType::as_str)),
         architecture: architecture(info),
-        vcpus: cpu
-            .and_then(ec2::VCpuInfo::default_v_cpus)
-            .unwrap_or_default(),
-        cores: cpu
-            .and_then(ec2::VCpuInfo::default_cores)
-            .unwrap_or_default(),
-        memory_mib: info
-            .memory_info()
-            .and_then(ec2::MemoryInfo::size_in_mib)
-            .unwrap_or_default(),
+        vcpus: cpu.and_then(ec2::VCpuInfo::default_v_cpus).unwrap_or_default(),
+        cores: cpu.and_then(ec2::VCpuInfo::default_cores).unwrap_or_default(),
+        memory_mib: info.memory_info().and_then(ec2::MemoryInfo::size_in_mib).unwrap_or_default(),
         max_efa,
         cards,
         cluster_placement: strategies
@@ -121,41 +96,26 @@ pub(crate) fn instance_type(info: &ec2::InstanceTypeInfo) -> InstanceType {
 
 /// Old types list `i386` beside `x86_64`: the 64 bit one is what images are made for.
 fn architecture(info: &ec2::InstanceTypeInfo) -> String {
-    let all = info
-        .processor_info()
-        .map(ec2::ProcessorInfo::supported_architectures);
+    let all = info.processor_info().map(ec2::ProcessorInfo::supported_architectures);
     let wide =
         |kind: &&ec2::ArchitectureType| kind.as_str() == "x86_64" || kind.as_str() == "arm64";
-    text(
-        all.unwrap_or_default()
-            .iter()
-            .find(wide)
-            .map(ec2::ArchitectureType::as_str),
-    )
+    text(all.unwrap_or_default().iter().find(wide).map(ec2::ArchitectureType::as_str))
 }
 
 fn card(card: &ec2::NetworkCardInfo) -> Card {
     Card {
         index: card.network_card_index().unwrap_or_default(),
         max_interfaces: card.maximum_network_interfaces().unwrap_or_default(),
-        efa: card
-            .interface_types()
-            .iter()
-            .any(|kind| kind.as_str().starts_with("efa")),
+        efa: card.interface_types().iter().any(|kind| kind.as_str().starts_with("efa")),
     }
 }
 
 /// A group with its rules; rules of other protocols than all or TCP, or to a prefix list, are not
 /// ours to judge and left out.
 pub(crate) fn group(group: &ec2::SecurityGroup) -> Group {
-    let inbound = group
-        .ip_permissions()
-        .iter()
-        .flat_map(|rule| rules(Direction::Ingress, rule));
-    let outbound = group
-        .ip_permissions_egress()
-        .iter()
-        .flat_map(|rule| rules(Direction::Egress, rule));
+    let inbound = group.ip_permissions().iter().flat_map(|rule| rules(Direction::Ingress, rule));
+    let outbound =
+        group.ip_permissions_egress().iter().flat_map(|rule| rules(Direction::Egress, rule));
     let mut rules: Vec<_> = inbound.chain(outbound).collect();
     rules.sort();
     Group {
@@ -170,38 +130,20 @@ fn rules(direction: Direction, permission: &ec2::IpPermission) -> Vec<Rule> {
     let Some(traffic) = traffic(permission) else {
         return Vec::new();
     };
-    let groups = permission
-        .user_id_group_pairs()
-        .iter()
-        .map(ec2::UserIdGroupPair::group_id);
+    let groups = permission.user_id_group_pairs().iter().map(ec2::UserIdGroupPair::group_id);
     let groups = groups.map(|id| Peer::Group(GroupId(text(id))));
-    let narrow = permission
-        .ip_ranges()
-        .iter()
-        .map(|range| Peer::Cidr(text(range.cidr_ip())));
-    let wide = permission
-        .ipv6_ranges()
-        .iter()
-        .map(|range| Peer::Cidr(text(range.cidr_ipv6())));
-    groups
-        .chain(narrow)
-        .chain(wide)
-        .map(|peer| Rule {
-            direction,
-            traffic,
-            peer,
-        })
-        .collect()
+    let narrow = permission.ip_ranges().iter().map(|range| Peer::Cidr(text(range.cidr_ip())));
+    let wide = permission.ipv6_ranges().iter().map(|range| Peer::Cidr(text(range.cidr_ipv6())));
+    groups.chain(narrow).chain(wide).map(|peer| Rule { direction, traffic, peer }).collect()
 }
 
 fn traffic(permission: &ec2::IpPermission) -> Option<Traffic> {
     let port = |port: Option<i32>| port.and_then(|port| u16::try_from(port).ok());
     match permission.ip_protocol()? {
         ALL => Some(Traffic::All),
-        "tcp" | "6" => Some(Traffic::Tcp(
-            port(permission.from_port())?,
-            port(permission.to_port())?,
-        )),
+        "tcp" | "6" => {
+            Some(Traffic::Tcp(port(permission.from_port())?, port(permission.to_port())?))
+        }
         _ => None,
     }
 }
@@ -215,11 +157,8 @@ pub(crate) fn permission(rule: &Rule) -> ec2::IpPermission {
             .to_port(i32::from(to)),
     };
     match &rule.peer {
-        Peer::Group(id) => permission.user_id_group_pairs(
-            ec2::UserIdGroupPair::builder()
-                .group_id(id.as_str())
-                .build(),
-        ),
+        Peer::Group(id) => permission
+            .user_id_group_pairs(ec2::UserIdGroupPair::builder().group_id(id.as_str()).build()),
         Peer::Cidr(range) if range.contains(':') => {
             permission.ipv6_ranges(ec2::Ipv6Range::builder().cidr_ipv6(range).build())
         }
@@ -250,10 +189,7 @@ pub(crate) fn interface(interface: &ec2::NetworkInterface) -> Interface {
 }
 
 pub(crate) fn volume(volume: &ec2::Volume) -> Volume {
-    let attached = volume
-        .attachments()
-        .iter()
-        .find_map(ec2::VolumeAttachment::instance_id);
+    let attached = volume.attachments().iter().find_map(ec2::VolumeAttachment::instance_id);
     Volume {
         id: VolumeId(text(volume.volume_id())),
         state: match volume.state().map(ec2::VolumeState::as_str) {
@@ -271,9 +207,7 @@ pub(crate) fn volume(volume: &ec2::Volume) -> Volume {
 pub(crate) fn instance(instance: &ec2::Instance) -> Instance {
     let state = instance.state().and_then(ec2::InstanceState::name);
     let reason = instance.state_reason().and_then(ec2::StateReason::code);
-    let zone = instance
-        .placement()
-        .and_then(ec2::Placement::availability_zone);
+    let zone = instance.placement().and_then(ec2::Placement::availability_zone);
     let filled = |value: Option<&str>| value.filter(|value| !value.is_empty()).map(str::to_owned);
     Instance {
         id: InstanceId(text(instance.instance_id())),
@@ -296,9 +230,7 @@ pub(crate) fn instance(instance: &ec2::Instance) -> Instance {
 
 pub(crate) fn file_system(system: &fsx::FileSystem) -> FileSystem {
     let lustre = system.lustre_configuration();
-    let failure = system
-        .failure_details()
-        .and_then(fsx::FileSystemFailureDetails::message);
+    let failure = system.failure_details().and_then(fsx::FileSystemFailureDetails::message);
     FileSystem {
         id: FileSystemId(text(system.file_system_id())),
         lifecycle: match system.lifecycle().map(fsx::FileSystemLifecycle::as_str) {
@@ -312,11 +244,7 @@ pub(crate) fn file_system(system: &fsx::FileSystem) -> FileSystem {
         failure: failure.map(str::to_owned),
         dns_name: text(system.dns_name()),
         mount_name: text(lustre.and_then(fsx::LustreFileSystemConfiguration::mount_name)),
-        tags: system
-            .tags()
-            .iter()
-            .map(|tag| (text(tag.key()), text(tag.value())))
-            .collect(),
+        tags: system.tags().iter().map(|tag| (text(tag.key()), text(tag.value()))).collect(),
     }
 }
 
@@ -329,17 +257,10 @@ mod tests {
         for (traffic, peer) in [
             (Traffic::All, Peer::Group("sg-1".into())),
             (Traffic::Tcp(988, 988), Peer::Group("sg-1".into())),
-            (
-                Traffic::Tcp(1018, 1023),
-                Peer::Cidr("10.0.0.0/8".to_owned()),
-            ),
+            (Traffic::Tcp(1018, 1023), Peer::Cidr("10.0.0.0/8".to_owned())),
             (Traffic::All, Peer::Cidr("::/0".to_owned())),
         ] {
-            let rule = Rule {
-                direction: Direction::Egress,
-                traffic,
-                peer,
-            };
+            let rule = Rule { direction: Direction::Egress, traffic, peer };
             assert_eq!(rules(Direction::Egress, &permission(&rule)), [rule]);
         }
     }

@@ -1,7 +1,7 @@
 //! Carrying out the steps of a cluster's plan. Writes only, and decides nothing.
 
-use futures::StreamExt;
 use futures::stream::iter;
+use futures::{FutureExt, StreamExt};
 use hpc_aws::Scope;
 use hpc_crds::HpcCluster;
 use hpc_plan::cloud::Failure;
@@ -23,11 +23,13 @@ pub async fn act(
 ) -> Vec<Outcome> {
     ctx.tell(cluster, plan);
     let scope = scope(desired);
-    let outcomes = plan.steps.iter().map(|step| {
-        let done = apply(ctx, cluster, &scope, step);
-        async move { Outcome::of(step, done.await) }
-    });
-    iter(outcomes).buffered(AT_ONCE).collect().await
+    let all: Vec<_> =
+        plan.steps.iter().map(|step| outcome(ctx, cluster, &scope, step).boxed()).collect();
+    iter(all).buffered(AT_ONCE).collect().await
+}
+
+async fn outcome(ctx: &Context, cluster: &HpcCluster, scope: &Scope, step: &Step) -> Outcome {
+    Outcome::of(step, apply(ctx, cluster, scope, step).await)
 }
 
 async fn apply(

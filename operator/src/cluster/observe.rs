@@ -42,7 +42,11 @@ fn query(desired: &Desired, status: &HpcClusterStatus) -> Query {
     let is_steady = condition::is_true(&status.conditions, ConditionType::Ready);
     Query {
         scope: scope(desired),
-        subnets: [&cluster.head_subnet].into_iter().chain(&cluster.compute_subnets).cloned().collect(),
+        subnets: [&cluster.head_subnet]
+            .into_iter()
+            .chain(&cluster.compute_subnets)
+            .cloned()
+            .collect(),
         types: [&cluster.head_type].into_iter().chain(queues).cloned().collect(),
         image: image(desired, status),
         document: node::document(&desired.settings.installation).name,
@@ -66,7 +70,11 @@ fn image(desired: &Desired, status: &HpcClusterStatus) -> ImageQuery {
     };
     let owner = node::image_family(family);
     ImageQuery::Family {
-        owner: owner.get("imageOwner").and_then(|owner| owner.as_str()).unwrap_or("amazon").to_owned(),
+        owner: owner
+            .get("imageOwner")
+            .and_then(|owner| owner.as_str())
+            .unwrap_or("amazon")
+            .to_owned(),
         names: ARCHITECTURES.iter().filter_map(name).collect::<BTreeMap<_, _>>(),
         instance_type: desired.cluster.head_type.clone(),
     }

@@ -10,11 +10,15 @@ use kube::{Api, Resource};
 
 use super::observe::RUN_LABEL;
 use crate::context::Context;
-use crate::finalizer::{self, kubernetes};
+use crate::finalizer::{self, failure};
 
 /// Carries out every step of the plan; a failed one does not stop the others.
-pub async fn act(ctx: &Context, run: &BenchmarkRun, desired: &Desired, plan: &RunPlan) -> Vec<Outcome> {
-    ctx.tell(run, plan);
+pub async fn act(
+    ctx: &Context,
+    run: &BenchmarkRun,
+    desired: &Desired,
+    plan: &RunPlan,
+) -> Vec<Outcome> {
     ctx.tell(run, plan);
     let mut outcomes = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {

@@ -6,7 +6,7 @@ mod observe;
 use std::sync::Arc;
 
 use hpc_crds::{BenchmarkRun, HpcCluster};
-use hpc_plan::run::{Desired, Settings, plan};
+use hpc_plan::run::{Desired, plan};
 use kube::core::DeserializeGuard;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::ObjectRef;
@@ -14,20 +14,17 @@ use kube::runtime::watcher;
 use kube::{Api, ResourceExt};
 
 use crate::context::Context;
-use crate::controller::{Error, Guarded, Shutdown, serve};
+use crate::controller::{self, Error, Guarded, Shutdown};
 use crate::publish::publish;
 use act::act;
 use observe::observe;
 
-/// Serves runs until the shutdown. A run is woken by its cluster as well: it may wait for it.
-pub async fn run(ctx: Arc<Context>, shutdown: Shutdown) {
-    let clusters = ctx.apis::<DeserializeGuard<HpcCluster>>();
-    let wake = move |controller: Guarded<BenchmarkRun>| {
-        clusters.iter().cloned().fold(controller, woken_by)
-    };
-    serve(ctx, shutdown, wake, reconcile).await;
+/// Serves all runs until the process ends.
+pub async fn serve(ctx: Arc<Context>, shutdown: Shutdown) {
+    controller::serve(ctx, shutdown, woken_by, reconcile).await;
 }
 
+/// A run is looked at when its cluster changes as well: that may be what it waits for.
 fn woken_by(
     controller: Guarded<BenchmarkRun>,
     clusters: Api<DeserializeGuard<HpcCluster>>,
@@ -45,20 +42,20 @@ fn woken_by(
 
 /// One pass over a run.
 ///
-/// The same five parts as for a cluster: desired, observe, plan, act, publish.
+/// 1. `Desired::new`: what the spec asks for, every default made explicit (pure)
+/// 2. `observe`: what exists, in Kubernetes and on the head (reads only)
+/// 3. `plan`: what to do now, and what we wait for (pure, cannot fail)
+/// 4. `act`: carry out each step; steps do not depend on one another (writes only)
+/// 5. `publish`: status and events, only if they changed
+///
+/// # Errors
+/// When the status could not be stored.
 pub async fn reconcile(run: Arc<BenchmarkRun>, ctx: Arc<Context>) -> Result<Action, Error> {
-    let desired = Desired::new(&run, &settings(&ctx));
+    let desired = Desired::new(&run, &ctx.run_settings);
     let observed = observe(&ctx, &run, &desired).await;
     let plan = plan(&desired, &observed, ctx.clock.now());
     let outcomes = act(&ctx, &run, &desired, &plan).await;
     let status = plan.status.with(&outcomes, ctx.clock.now()).status;
     publish(&ctx, &*run, status).await?;
     Ok(ctx.requeue(&*run, plan.requeue))
-}
-
-fn settings(ctx: &Context) -> Settings {
-    Settings {
-        installation: ctx.settings.installation.clone(),
-        simulated_fabric: ctx.settings.simulated_fabric.clone(),
-    }
 }

@@ -14,7 +14,6 @@ use kube::{Api, ResourceExt};
 
 use crate::context::Context;
 use crate::finalizer::failure;
-use crate::finalizer::kubernetes;
 
 /// Label of a results `ConfigMap`: uid of its run.
 pub const RUN_LABEL: &str = "hpcops.dev/run-uid";
@@ -52,7 +51,8 @@ pub async fn observe(ctx: &Context, run: &BenchmarkRun, desired: &Desired) -> Ob
 
 async fn cluster(ctx: &Context, desired: &Desired) -> Result<Option<ClusterSeen>, Failure> {
     let api: Api<HpcCluster> = Api::namespaced(ctx.client.clone(), &desired.owner.namespace);
-    let found = api.get_opt(&desired.cluster).await.map_err(|error| failure("GetCluster", &error))?;
+    let found =
+        api.get_opt(&desired.cluster).await.map_err(|error| failure("GetCluster", &error))?;
     Ok(found.as_ref().map(seen))
 }
 

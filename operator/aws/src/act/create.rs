@@ -22,12 +22,8 @@ pub(super) async fn interface(region: &Region, token: &Token, body: &InterfaceBo
         .set_groups(Some(body.groups.iter().map(|id| id.0.clone()).collect()))
         .description(&body.description)
         .tag_specifications(words::tagged(ResourceType::NetworkInterface, &body.tags));
-    let answer = region
-        .call(&CREATE_NETWORK_INTERFACE, || request.clone().send())
-        .await?;
-    let made = answer
-        .network_interface
-        .and_then(|made| made.network_interface_id);
+    let answer = region.call(&CREATE_NETWORK_INTERFACE, || request.clone().send()).await?;
+    let made = answer.network_interface.and_then(|made| made.network_interface_id);
     Ok(made.into_iter().collect())
 }
 
@@ -41,9 +37,7 @@ pub(super) async fn volume(region: &Region, token: &Token, body: &VolumeBody) ->
         .volume_type(VolumeType::Gp3)
         .encrypted(true)
         .tag_specifications(words::tagged(ResourceType::Volume, &body.tags));
-    let answer = region
-        .call(&CREATE_VOLUME, || request.clone().send())
-        .await?;
+    let answer = region.call(&CREATE_VOLUME, || request.clone().send()).await?;
     Ok(answer.volume_id.into_iter().collect())
 }
 
@@ -64,14 +58,8 @@ pub(super) async fn file_system(region: &Region, token: &Token, body: &FileSyste
         .set_security_group_ids(Some(body.groups.iter().map(|id| id.0.clone()).collect()))
         .lustre_configuration(lustre)
         .set_tags(Some(words::fsx_tags(&body.tags)));
-    let answer = region
-        .call(&CREATE_FILE_SYSTEM, || request.clone().send())
-        .await?;
-    Ok(answer
-        .file_system
-        .and_then(|made| made.file_system_id)
-        .into_iter()
-        .collect())
+    let answer = region.call(&CREATE_FILE_SYSTEM, || request.clone().send()).await?;
+    Ok(answer.file_system.and_then(|made| made.file_system_id).into_iter().collect())
 }
 
 /// The name carries the installation and the hash of the content: one that is taken is ours and
@@ -86,10 +74,7 @@ pub(super) async fn document(region: &Region, name: &str, content: &str, tags: &
         .document_format(DocumentFormat::Json)
         .target_type("/AWS::EC2::Instance")
         .set_tags(Some(words::ssm_tags(tags)));
-    match region
-        .call(&CREATE_DOCUMENT, || request.clone().send())
-        .await
-    {
+    match region.call(&CREATE_DOCUMENT, || request.clone().send()).await {
         Ok(_) => Ok(vec![name.to_owned()]),
         Err(taken) if taken.kind == Kind::Exists => Ok(vec![name.to_owned()]),
         Err(failure) => Err(failure),

@@ -36,13 +36,8 @@ pub(super) async fn terminate(region: &Region, scope: &Scope, ids: &[InstanceId]
     }
     for ids in ended.chunks(TERMINATED_PER_CALL) {
         let count = u32::try_from(ids.len()).unwrap_or(u32::MAX);
-        let request = region
-            .ec2
-            .terminate_instances()
-            .set_instance_ids(Some(ids.to_vec()));
-        region
-            .call_for(&TERMINATE_INSTANCES, count, || request.clone().send())
-            .await?;
+        let request = region.ec2.terminate_instances().set_instance_ids(Some(ids.to_vec()));
+        region.call_for(&TERMINATE_INSTANCES, count, || request.clone().send()).await?;
     }
     Ok(ended)
 }
@@ -71,23 +66,13 @@ pub(super) async fn mark(region: &Region, scope: &Scope, resource: &Resource, ta
         Resource::FileSystem(..) => {
             let request = region.fsx.tag_resource().resource_arn(&found.handle);
             let request = request.set_tags(Some(words::fsx_tags(tags)));
-            region
-                .call(&TAG_FILE_SYSTEM, || request.clone().send())
-                .await
-                .map(drop)?;
+            region.call(&TAG_FILE_SYSTEM, || request.clone().send()).await.map(drop)?;
         }
         Resource::Parameter(name) => {
             let kind = aws_sdk_ssm::types::ResourceTypeForTagging::Parameter;
-            let request = region
-                .ssm
-                .add_tags_to_resource()
-                .resource_type(kind)
-                .resource_id(name);
+            let request = region.ssm.add_tags_to_resource().resource_type(kind).resource_id(name);
             let request = request.set_tags(Some(words::ssm_tags(tags)));
-            region
-                .call(&TAG_PARAMETER, || request.clone().send())
-                .await
-                .map(drop)?;
+            region.call(&TAG_PARAMETER, || request.clone().send()).await.map(drop)?;
         }
         Resource::Group(_)
         | Resource::PlacementGroup(_)
@@ -95,10 +80,7 @@ pub(super) async fn mark(region: &Region, scope: &Scope, resource: &Resource, ta
         | Resource::Volume(_) => {
             let request = region.ec2.create_tags().resources(&found.handle);
             let request = request.set_tags(Some(words::ec2_tags(tags)));
-            region
-                .call(&CREATE_TAGS, || request.clone().send())
-                .await
-                .map(drop)?;
+            region.call(&CREATE_TAGS, || request.clone().send()).await.map(drop)?;
         }
     }
     Ok(vec![found.id])
@@ -119,49 +101,28 @@ async fn remove(region: &Region, action: &Action, resource: &Resource) -> Result
     match resource {
         Resource::Group(id) => {
             let request = region.ec2.delete_security_group().group_id(id.as_str());
-            region
-                .call(action, || request.clone().send())
-                .await
-                .map(drop)
+            region.call(action, || request.clone().send()).await.map(drop)
         }
         Resource::PlacementGroup(name) => {
             let request = region.ec2.delete_placement_group().group_name(name);
-            region
-                .call(action, || request.clone().send())
-                .await
-                .map(drop)
+            region.call(action, || request.clone().send()).await.map(drop)
         }
         Resource::Interface(id) => {
-            let request = region
-                .ec2
-                .delete_network_interface()
-                .network_interface_id(id.as_str());
-            region
-                .call(action, || request.clone().send())
-                .await
-                .map(drop)
+            let request = region.ec2.delete_network_interface().network_interface_id(id.as_str());
+            region.call(action, || request.clone().send()).await.map(drop)
         }
         Resource::Volume(id) => {
             let request = region.ec2.delete_volume().volume_id(id.as_str());
-            region
-                .call(action, || request.clone().send())
-                .await
-                .map(drop)
+            region.call(action, || request.clone().send()).await.map(drop)
         }
         Resource::FileSystem(id, token) => {
             let request = region.fsx.delete_file_system().file_system_id(id.as_str());
             let request = request.client_request_token(token.as_str());
-            region
-                .call(action, || request.clone().send())
-                .await
-                .map(drop)
+            region.call(action, || request.clone().send()).await.map(drop)
         }
         Resource::Parameter(name) => {
             let request = region.ssm.delete_parameter().name(name);
-            region
-                .call(action, || request.clone().send())
-                .await
-                .map(drop)
+            region.call(action, || request.clone().send()).await.map(drop)
         }
     }
 }
@@ -179,12 +140,7 @@ struct Found {
 impl Found {
     fn new(id: Option<&str>, tags: Tags) -> Self {
         let id = id.unwrap_or_default().to_owned();
-        Self {
-            handle: id.clone(),
-            id,
-            tags,
-            going: false,
-        }
+        Self { handle: id.clone(), id, tags, going: false }
     }
 }
 
@@ -202,25 +158,16 @@ async fn find(region: &Region, scope: &Scope, resource: &Resource) -> Look {
 }
 
 async fn group(region: &Region, id: &str) -> Look {
-    let request = region
-        .ec2
-        .describe_security_groups()
-        .filters(words::filter("group-id", [id]));
-    let answer = region
-        .call(&DESCRIBE_SECURITY_GROUPS, || request.clone().send())
-        .await?;
+    let request = region.ec2.describe_security_groups().filters(words::filter("group-id", [id]));
+    let answer = region.call(&DESCRIBE_SECURITY_GROUPS, || request.clone().send()).await?;
     let found = answer.security_groups().first();
     Ok(found.map(|one| Found::new(one.group_id(), words::tags(one.tags()))))
 }
 
 async fn placement_group(region: &Region, name: &str) -> Look {
-    let request = region
-        .ec2
-        .describe_placement_groups()
-        .filters(words::filter("group-name", [name]));
-    let answer = region
-        .call(&DESCRIBE_PLACEMENT_GROUPS, || request.clone().send())
-        .await?;
+    let request =
+        region.ec2.describe_placement_groups().filters(words::filter("group-name", [name]));
+    let answer = region.call(&DESCRIBE_PLACEMENT_GROUPS, || request.clone().send()).await?;
     Ok(answer.placement_groups().first().map(|one| Found {
         id: name.to_owned(),
         going: words::placement_group(one).deleting,
@@ -231,33 +178,20 @@ async fn placement_group(region: &Region, name: &str) -> Look {
 async fn interface(region: &Region, id: &str) -> Look {
     let filter = words::filter("network-interface-id", [id]);
     let request = region.ec2.describe_network_interfaces().filters(filter);
-    let answer = region
-        .call(&DESCRIBE_NETWORK_INTERFACES, || request.clone().send())
-        .await?;
+    let answer = region.call(&DESCRIBE_NETWORK_INTERFACES, || request.clone().send()).await?;
     let found = answer.network_interfaces().first();
     Ok(found.map(|one| Found::new(one.network_interface_id(), words::tags(one.tag_set()))))
 }
 
 async fn volume(region: &Region, id: &str) -> Look {
-    let request = region
-        .ec2
-        .describe_volumes()
-        .filters(words::filter("volume-id", [id]));
-    let answer = region
-        .call(&DESCRIBE_VOLUMES, || request.clone().send())
-        .await?;
-    Ok(answer
-        .volumes()
-        .first()
-        .map(|one| Found::new(one.volume_id(), words::tags(one.tags()))))
+    let request = region.ec2.describe_volumes().filters(words::filter("volume-id", [id]));
+    let answer = region.call(&DESCRIBE_VOLUMES, || request.clone().send()).await?;
+    Ok(answer.volumes().first().map(|one| Found::new(one.volume_id(), words::tags(one.tags()))))
 }
 
 async fn file_system(region: &Region, id: &str) -> Look {
     let request = region.fsx.describe_file_systems().file_system_ids(id);
-    let answer = match region
-        .call(&DESCRIBE_FILE_SYSTEMS, || request.clone().send())
-        .await
-    {
+    let answer = match region.call(&DESCRIBE_FILE_SYSTEMS, || request.clone().send()).await {
         Err(gone) if gone.kind == Kind::NotFound => return Ok(None),
         answer => answer?,
     };

@@ -27,10 +27,7 @@ pub(super) async fn launch(aws: &Aws, scope: &Scope, token: &Token, body: &Launc
     let seen = region.instances(&scope.owner.installation, None).await?;
     aws.launches.book(scope, &seen, token.as_str(), body)?;
     let made = run_instances(&region, token, body).await;
-    if made
-        .as_ref()
-        .is_err_and(|failure| failure.kind.is_refusal())
-    {
+    if made.as_ref().is_err_and(|failure| failure.kind.is_refusal()) {
         aws.launches.refused(token.as_str());
     }
     made
@@ -39,21 +36,12 @@ pub(super) async fn launch(aws: &Aws, scope: &Scope, token: &Token, body: &Launc
 async fn run_instances(region: &Region, token: &Token, body: &LaunchBody) -> Made {
     let request = request(region, token, body);
     let count = u32::try_from(body.count).unwrap_or_default();
-    let answer = region
-        .call_for(&RUN_INSTANCES, count, || request.clone().send())
-        .await?;
-    Ok(answer
-        .instances
-        .unwrap_or_default()
-        .into_iter()
-        .filter_map(|one| one.instance_id)
-        .collect())
+    let answer = region.call_for(&RUN_INSTANCES, count, || request.clone().send()).await?;
+    Ok(answer.instances.unwrap_or_default().into_iter().filter_map(|one| one.instance_id).collect())
 }
 
 fn request(region: &Region, token: &Token, body: &LaunchBody) -> RunInstancesFluentBuilder {
-    let profile = IamInstanceProfileSpecification::builder()
-        .name(&body.profile)
-        .build();
+    let profile = IamInstanceProfileSpecification::builder().name(&body.profile).build();
     let group = body.placement_group.as_ref();
     let is_node = body.interface.is_none();
     region
@@ -93,9 +81,7 @@ fn interfaces(body: &LaunchBody) -> Vec<Interface> {
             .delete_on_termination(false)
             .build()
     });
-    existing
-        .chain(body.nics.iter().map(|nic| interface(body, nic)))
-        .collect()
+    existing.chain(body.nics.iter().map(|nic| interface(body, nic))).collect()
 }
 
 fn interface(body: &LaunchBody, nic: &Nic) -> Interface {
@@ -119,7 +105,5 @@ fn tags(body: &LaunchBody) -> Vec<TagSpecification> {
     if !body.nics.is_empty() {
         made.push(ResourceType::NetworkInterface);
     }
-    made.into_iter()
-        .map(|kind| words::tagged(kind, &body.tags))
-        .collect()
+    made.into_iter().map(|kind| words::tagged(kind, &body.tags)).collect()
 }

@@ -36,26 +36,13 @@ pub(crate) async fn apply(aws: &Aws, scope: &Scope, step: &Step) -> Made {
 async fn dispatch(aws: &Aws, region: &Region, scope: &Scope, step: &Step) -> Made {
     match step {
         Step::AddFinalizer | Step::RemoveFinalizer => Err(failure(
-            &Action {
-                service: "kubernetes",
-                ..CREATE_DOCUMENT
-            },
+            &Action { service: "kubernetes", ..CREATE_DOCUMENT },
             Kind::Invalid,
             "NotOfTheCloud",
             "finalizers are not the cloud's",
         )),
-        Step::CreateGroup {
-            name,
-            vpc,
-            description,
-            tags,
-        } => {
-            let request = network::NewGroup {
-                name,
-                vpc,
-                description,
-                tags,
-            };
+        Step::CreateGroup { name, vpc, description, tags } => {
+            let request = network::NewGroup { name, vpc, description, tags };
             network::create_group(region, scope, request).await
         }
         Step::Authorize { group, rules } => network::authorize(region, group, rules).await,
@@ -63,22 +50,18 @@ async fn dispatch(aws: &Aws, region: &Region, scope: &Scope, step: &Step) -> Mad
         Step::CreatePlacementGroup { name, tags } => {
             network::create_placement_group(region, scope, name, tags).await
         }
-        Step::CreateDocument {
-            name,
-            content,
-            tags,
-        } => create::document(region, name, content, tags).await,
+        Step::CreateDocument { name, content, tags } => {
+            create::document(region, name, content, tags).await
+        }
         Step::Create { token, body, .. } => match body {
             Body::Interface(body) => create::interface(region, token, body).await,
             Body::Volume(body) => create::volume(region, token, body).await,
             Body::FileSystem(body) => create::file_system(region, token, body).await,
             Body::Launch(body) => launch::launch(aws, scope, token, body).await,
         },
-        Step::AttachVolume {
-            volume,
-            instance,
-            device,
-        } => attach(region, volume.as_str(), instance.as_str(), device).await,
+        Step::AttachVolume { volume, instance, device } => {
+            attach(region, volume.as_str(), instance.as_str(), device).await
+        }
         Step::TagRetained { resource, tags } => {
             give_back::mark(region, scope, resource, tags).await
         }
@@ -89,22 +72,13 @@ async fn dispatch(aws: &Aws, region: &Region, scope: &Scope, step: &Step) -> Mad
 
 /// A volume that hangs on this instance already is what was asked for.
 async fn attach(region: &Region, volume: &str, instance: &str, device: &str) -> Made {
-    let request = region
-        .ec2
-        .attach_volume()
-        .volume_id(volume)
-        .instance_id(instance)
-        .device(device);
+    let request = region.ec2.attach_volume().volume_id(volume).instance_id(instance).device(device);
     match region.call(&ATTACH_VOLUME, || request.clone().send()).await {
         Ok(_) => Ok(vec![volume.to_owned()]),
         Err(refusal) if refusal.kind == Kind::InUse => {
-            let request = region
-                .ec2
-                .describe_volumes()
-                .filters(words::filter("volume-id", [volume]));
-            let found = region
-                .call(&DESCRIBE_VOLUMES, || request.clone().send())
-                .await?;
+            let request =
+                region.ec2.describe_volumes().filters(words::filter("volume-id", [volume]));
+            let found = region.call(&DESCRIBE_VOLUMES, || request.clone().send()).await?;
             let mut attachments = found.volumes().iter().flat_map(|one| one.attachments());
             if attachments.any(|one| one.instance_id() == Some(instance)) {
                 return Ok(vec![volume.to_owned()]);

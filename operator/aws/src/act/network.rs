@@ -29,10 +29,7 @@ pub(super) async fn create_group(region: &Region, scope: &Scope, new: NewGroup<'
         .vpc_id(new.vpc)
         .description(new.description)
         .tag_specifications(words::tagged(ResourceType::SecurityGroup, new.tags));
-    match region
-        .call(&CREATE_SECURITY_GROUP, || request.clone().send())
-        .await
-    {
+    match region.call(&CREATE_SECURITY_GROUP, || request.clone().send()).await {
         Ok(answer) => Ok(answer.group_id.into_iter().collect()),
         Err(taken) if taken.kind == Kind::Exists => own_group(region, scope, &new, taken).await,
         Err(failure) => Err(failure),
@@ -45,18 +42,10 @@ async fn own_group(region: &Region, scope: &Scope, new: &NewGroup<'_>, taken: Fa
         .describe_security_groups()
         .filters(words::filter("group-name", [new.name]))
         .filters(words::filter("vpc-id", [new.vpc]));
-    let answer = region
-        .call(&DESCRIBE_SECURITY_GROUPS, || request.clone().send())
-        .await?;
+    let answer = region.call(&DESCRIBE_SECURITY_GROUPS, || request.clone().send()).await?;
     let found = answer.security_groups().first().map(words::group);
     let own = found.filter(|group| {
-        ours(
-            &CREATE_SECURITY_GROUP,
-            scope,
-            group.id.as_str(),
-            &group.tags,
-        )
-        .is_ok()
+        ours(&CREATE_SECURITY_GROUP, scope, group.id.as_str(), &group.tags).is_ok()
     });
     own.map(|group| vec![group.id.0]).ok_or(taken)
 }
@@ -73,10 +62,7 @@ pub(super) async fn create_placement_group(
         .group_name(name)
         .strategy(PlacementStrategy::Cluster)
         .tag_specifications(words::tagged(ResourceType::PlacementGroup, tags));
-    match region
-        .call(&CREATE_PLACEMENT_GROUP, || request.clone().send())
-        .await
-    {
+    match region.call(&CREATE_PLACEMENT_GROUP, || request.clone().send()).await {
         Ok(_) => Ok(vec![name.to_owned()]),
         Err(taken) if taken.kind == Kind::Exists => {
             own_placement_group(region, scope, name, taken).await
@@ -86,28 +72,14 @@ pub(super) async fn create_placement_group(
 }
 
 async fn own_placement_group(region: &Region, scope: &Scope, name: &str, taken: Failure) -> Made {
-    let request = region
-        .ec2
-        .describe_placement_groups()
-        .filters(words::filter("group-name", [name]));
-    let answer = region
-        .call(&DESCRIBE_PLACEMENT_GROUPS, || request.clone().send())
-        .await?;
+    let request =
+        region.ec2.describe_placement_groups().filters(words::filter("group-name", [name]));
+    let answer = region.call(&DESCRIBE_PLACEMENT_GROUPS, || request.clone().send()).await?;
     let own = answer.placement_groups().iter().any(|group| {
         group.strategy() == Some(&PlacementStrategy::Cluster)
-            && ours(
-                &CREATE_PLACEMENT_GROUP,
-                scope,
-                name,
-                &words::tags(group.tags()),
-            )
-            .is_ok()
+            && ours(&CREATE_PLACEMENT_GROUP, scope, name, &words::tags(group.tags())).is_ok()
     });
-    if own {
-        Ok(vec![name.to_owned()])
-    } else {
-        Err(taken)
-    }
+    if own { Ok(vec![name.to_owned()]) } else { Err(taken) }
 }
 
 /// AWS refuses all rules of a call when one of them exists, so then they go one by one.
@@ -115,10 +87,7 @@ pub(super) async fn authorize(region: &Region, group: &GroupId, rules: &[Rule]) 
     match add(region, group, rules).await {
         Err(failure) if failure.kind == Kind::Exists => {
             for rule in rules {
-                tolerate(
-                    add(region, group, std::slice::from_ref(rule)).await,
-                    Kind::Exists,
-                )?;
+                tolerate(add(region, group, std::slice::from_ref(rule)).await, Kind::Exists)?;
             }
         }
         outcome => outcome?,
@@ -131,10 +100,7 @@ pub(super) async fn revoke(region: &Region, group: &GroupId, rules: &[Rule]) -> 
     match remove(region, group, rules).await {
         Err(failure) if failure.kind == Kind::NotFound => {
             for rule in rules {
-                tolerate(
-                    remove(region, group, std::slice::from_ref(rule)).await,
-                    Kind::NotFound,
-                )?;
+                tolerate(remove(region, group, std::slice::from_ref(rule)).await, Kind::NotFound)?;
             }
         }
         outcome => outcome?,
@@ -161,18 +127,12 @@ async fn add(region: &Region, group: &GroupId, rules: &[Rule]) -> Result<(), Fai
         Some(Direction::Ingress) => {
             let request = region.ec2.authorize_security_group_ingress().group_id(id);
             let request = request.set_ip_permissions(rules_of);
-            region
-                .call(&AUTHORIZE_INGRESS, || request.clone().send())
-                .await
-                .map(drop)
+            region.call(&AUTHORIZE_INGRESS, || request.clone().send()).await.map(drop)
         }
         Some(Direction::Egress) => {
             let request = region.ec2.authorize_security_group_egress().group_id(id);
             let request = request.set_ip_permissions(rules_of);
-            region
-                .call(&AUTHORIZE_EGRESS, || request.clone().send())
-                .await
-                .map(drop)
+            region.call(&AUTHORIZE_EGRESS, || request.clone().send()).await.map(drop)
         }
     }
 }
@@ -184,18 +144,12 @@ async fn remove(region: &Region, group: &GroupId, rules: &[Rule]) -> Result<(), 
         Some(Direction::Ingress) => {
             let request = region.ec2.revoke_security_group_ingress().group_id(id);
             let request = request.set_ip_permissions(rules_of);
-            region
-                .call(&REVOKE_INGRESS, || request.clone().send())
-                .await
-                .map(drop)
+            region.call(&REVOKE_INGRESS, || request.clone().send()).await.map(drop)
         }
         Some(Direction::Egress) => {
             let request = region.ec2.revoke_security_group_egress().group_id(id);
             let request = request.set_ip_permissions(rules_of);
-            region
-                .call(&REVOKE_EGRESS, || request.clone().send())
-                .await
-                .map(drop)
+            region.call(&REVOKE_EGRESS, || request.clone().send()).await.map(drop)
         }
     }
 }
