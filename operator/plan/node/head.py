@@ -14,7 +14,7 @@ import urllib.request
 
 import node
 
-PERIOD = 2  # seconds between two looks
+BUSY, CALM = 1, 2  # seconds between two looks, while something becomes ready and after
 LIMIT = 4096  # bytes of a standard parameter
 NOWHERE = "127.0.0.2"  # nothing listens there
 
@@ -28,6 +28,8 @@ def slurm_conf(owner):
     for key, value in (("HOST", host), ("OWNER", owner), ("STATE", node.STATE)):
         text = text.replace("@%s@" % key, value)
     lines = []
+    if not any(queue["nodes"] for queue in settings["queues"]):
+        lines.append("NodeName=nobody State=FUTURE")  # slurmctld does not start without any node
     for queue in settings["queues"]:
         names = ",".join(queue["nodes"])
         if names:
@@ -164,8 +166,12 @@ def look(told):
     return report(said, states)
 
 
+def is_calm(content):
+    return content["state"] == "Ready" and all(entry["ready"] for entry in content["nodes"])
+
+
 def loop(sleep=time.sleep):
-    told, sent, seq, wait = {}, None, 0, PERIOD
+    told, sent, seq, wait = {}, None, 0, BUSY
     while True:
         try:
             content = look(told)
@@ -173,7 +179,7 @@ def loop(sleep=time.sleep):
                 seq = max(seq + 1, int(time.time()))  # grows across restarts and replaced heads
                 put_parameter(text_of(content, seq))
                 sent = content
-            wait = PERIOD
+            wait = CALM if is_calm(content) else BUSY
         except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
             detail = error.read().decode(errors="replace") if hasattr(error, "read") else ""
             print("%s %s" % (error, node.words(detail)), flush=True)

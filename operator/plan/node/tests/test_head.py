@@ -93,7 +93,7 @@ class Configuration(Case):
         self.stage.config["queues"] = [{"name": "empty", "nodes": [], "cpus": 1, "memoryMiB": 1}]
         self.stage.write("config.json", json.dumps(self.stage.config))
         text = self.head.slurm_conf("root")
-        self.assertNotIn("NodeName=", text)
+        self.assertIn("\nNodeName=nobody State=FUTURE\n", text)
         self.assertIn('PartitionName=empty Nodes="" ', text)
 
     def test_names_not_seen_yet_resolve_to_nowhere_on_the_head_only(self):
@@ -209,7 +209,7 @@ class Parameter(Case):
         Service.fails = 3
         nothing = lambda: None
         waits = self.run_loop([nothing] * 5)
-        self.assertEqual(waits, [4, 8, 16, 2, 2])
+        self.assertEqual(waits, [2, 4, 8, 1, 1])
         self.assertEqual(len(Service.puts), 1)
         self.assertIn("ThrottlingException", self.said.getvalue())
 

@@ -13,6 +13,8 @@ use serde_json::{Value, json};
 use super::lab::{DNS_NAME, Lab, inode, members, no_loop_is_left, spec, until};
 use crate::machine::{ExecEnd, Machines as _};
 
+const NODES: [&str; 2] = ["compute-1", "compute-2"];
+
 fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../operator/plan/node")
 }
@@ -31,10 +33,9 @@ fn render(arguments: &[&str]) -> Vec<u8> {
     output.stdout
 }
 
-/// The real user data of a role.
-fn user_data(lab: &Lab, role: &str) -> Vec<u8> {
-    let names = json!(["compute-1", "compute-2"]);
-    let config = json!({
+/// The configuration of a node as the operator writes it.
+fn config(role: &str, names: &[&str]) -> Value {
+    json!({
         "version": 1, "role": role, "clusterUid": "11111111-2222-3333-4444-555555555555",
         "clusterName": "test.quickstart", "region": "us-east-1", "headIp": "10.0.0.10",
         "user": {"name": "hpc", "uid": 4001}, "stateVolumeId": "vol-0aaaaaaaaaaaaaaaa",
@@ -42,8 +43,12 @@ fn user_data(lab: &Lab, role: &str) -> Vec<u8> {
         "queues": [{"name": "compute", "nodes": names, "cpus": 36, "memoryMiB": 180_000, "efa": false}],
         "queue": "compute", "nodeNames": names,
         "image": {"slurmPrefix": "/opt/slurm", "mpi": {"OpenMPI": "/opt/amazon/openmpi"}, "defaultUser": "ec2-user"},
-    });
-    let path = lab.dir.join(format!("{role}.json"));
+    })
+}
+
+/// The real user data for a configuration.
+fn user_data(lab: &Lab, config: &Value) -> Vec<u8> {
+    let path = lab.dir.join("config.json");
     fs::write(&path, config.to_string()).unwrap();
     render(&["userdata", path.to_str().unwrap()])
 }
@@ -58,7 +63,7 @@ struct Cluster {
 impl Cluster {
     async fn boot() -> Option<Self> {
         let lab = Lab::new().await?;
-        let head = start_head(&lab).await;
+        let head = start_head(&lab, &config("head", &NODES)).await;
         let mut cluster = Self {
             lab,
             head,
@@ -73,7 +78,7 @@ impl Cluster {
         for index in 0..2 {
             let mut node = spec(11 + index);
             node.launch_index = u32::from(index);
-            node.user_data = Some(user_data(&cluster.lab, "compute"));
+            node.user_data = Some(user_data(&cluster.lab, &config("compute", &NODES)));
             cluster.nodes.push(cluster.lab.start(node).await);
         }
         cluster
@@ -140,6 +145,20 @@ impl Cluster {
         }
     }
 
+    /// Waits until the scheduler's state on the state volume holds a word.
+    async fn await_saved(&self, word: &str) {
+        let script = format!("grep -q {word} /hpcops/state/slurm/job_state");
+        let saved = async || {
+            let left = self.lab.exec(&self.head, &script).await;
+            if left.end == ExecEnd::Exited(0) {
+                Ok(())
+            } else {
+                Err(format!("{left:?}"))
+            }
+        };
+        until("the scheduler's state", saved).await.unwrap();
+    }
+
     async fn output_of(&self, attempt: &Value) -> String {
         let folder = &attempt["folder"];
         let fetch = json!({"op": "fetch", "id": attempt["id"], "folder": folder, "offset": 0});
@@ -154,9 +173,9 @@ impl Cluster {
     }
 }
 
-async fn start_head(lab: &Lab) -> String {
+async fn start_head(lab: &Lab, config: &Value) -> String {
     let mut head = spec(10);
-    head.user_data = Some(user_data(lab, "head"));
+    head.user_data = Some(user_data(lab, config));
     lab.attach(&head.instance_id);
     lab.start(head).await
 }
@@ -227,6 +246,46 @@ async fn nothing_is_left_after_kill(cluster: &Cluster) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_cluster_without_nodes_has_a_head_that_is_ready() {
+    let Some(lab) = Lab::new().await else { return };
+    let head = start_head(&lab, &config("head", &[])).await;
+    let cluster = Cluster {
+        lab,
+        head,
+        nodes: Vec::new(),
+    };
+    cluster
+        .await_report("the head", |report| report["state"] == "Ready")
+        .await;
+    assert_eq!(
+        cluster.lab.report()["queues"],
+        json!([{"name": "compute", "ready": 0}])
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_step_that_fails_is_reported_with_its_last_words() {
+    let Some(lab) = Lab::new().await else { return };
+    let mut config = config("head", &[]);
+    config["image"]["mpi"]["OpenMPI"] = json!("/opt/nowhere");
+    let head = start_head(&lab, &config).await;
+    let cluster = Cluster {
+        lab,
+        head,
+        nodes: Vec::new(),
+    };
+    cluster
+        .await_report("the head", |report| report["state"] == "Failed")
+        .await;
+    let report = cluster.lab.report();
+    let words = json!("the image lacks an MPI: no /opt/nowhere/bin/mpirun");
+    assert_eq!(
+        (&report["step"], &report["message"]),
+        (&json!("doctor"), &words)
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_replaced_head_finds_its_state_its_nodes_and_the_job_that_runs() {
     let Some(mut cluster) = Cluster::boot().await else {
         return;
@@ -238,20 +297,16 @@ async fn a_replaced_head_finds_its_state_its_nodes_and_the_job_that_runs() {
     assert_eq!(cluster.submit(&attempt).await["state"], "Submitted");
     cluster.await_phase(&attempt, "Running").await;
     // slurmctld writes its state down within seconds; what it has not written is lost with the head.
-    let saved = async || {
-        let left = cluster
-            .lab
-            .exec(&cluster.head, "grep a2 /hpcops/state/slurm/job_state")
-            .await;
-        if left.end == ExecEnd::Exited(0) {
-            Ok(())
-        } else {
-            Err(format!("{left:?}"))
-        }
-    };
-    until("the scheduler's state", saved).await.unwrap();
+    cluster
+        .lab
+        .output(
+            &cluster.head,
+            &scontrol("update jobid=1 comment=seen-running"),
+        )
+        .await;
+    cluster.await_saved("seen-running").await;
     cluster.lab.bodies.kill(&cluster.head).await.unwrap();
-    cluster.head = start_head(&cluster.lab).await;
+    cluster.head = start_head(&cluster.lab, &config("head", &NODES)).await;
     cluster
         .await_report("the next head", |report| report["queues"][0]["ready"] == 2)
         .await;
@@ -269,6 +324,48 @@ async fn a_replaced_head_finds_its_state_its_nodes_and_the_job_that_runs() {
         .output(&cluster.head, "cat /hpcops/state/home/hpc/lines")
         .await;
     assert_eq!(lines, "once");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scheduler_that_forgot_a_start_does_not_run_the_job_twice() {
+    let Some(cluster) = Cluster::boot().await else {
+        return;
+    };
+    let (lab, head) = (&cluster.lab, &cluster.head);
+    let attempt = attempt("a4", "echo once >>\"$HOME/lines\"\nsleep 1000\n");
+    lab.output(
+        head,
+        &scontrol("update nodename=compute-[1-2] state=drain reason=test"),
+    )
+    .await;
+    cluster.submit(&attempt).await;
+    cluster.await_phase(&attempt, "Queued").await;
+    cluster.await_saved("a4").await;
+    lab.output(head, "cp /hpcops/state/slurm/job_state /root/pending")
+        .await;
+    lab.output(
+        head,
+        &scontrol("update nodename=compute-[1-2] state=resume"),
+    )
+    .await;
+    cluster.await_phase(&attempt, "Running").await;
+    lab.output(head, include_str!("data/forget.sh")).await;
+    let left = async || {
+        let log = lab.exec(head, "cat /fsx/.hpcops/run-1/a4/output.log").await;
+        let text = String::from_utf8_lossy(&log.stdout).into_owned();
+        if text.contains("this copy leaves") {
+            Ok(())
+        } else {
+            Err(text)
+        }
+    };
+    until("the second copy", left).await.unwrap();
+    let lines = lab.output(head, "cat /hpcops/state/home/hpc/lines").await;
+    assert_eq!(lines, "once");
+}
+
+fn scontrol(arguments: &str) -> String {
+    format!("/opt/slurm/bin/scontrol {arguments}")
 }
 
 #[tokio::test(flavor = "multi_thread")]
