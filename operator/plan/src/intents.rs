@@ -16,7 +16,7 @@ use crate::names::{Owner, digest};
 /// Format of the payload this build writes and acts on.
 pub const VERSION: i32 = 1;
 /// Longest wait between two attempts.
-const LONGEST_BACKOFF: Duration = Duration::from_secs(600);
+const LONGEST_BACKOFF: Duration = Duration::from_mins(10);
 
 /// What this build stores beside the envelope. Missing fields are defaults: all may be absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,21 +3,22 @@
 //! Written from the invariants, not from the planner: a rule recomputes what it needs and trusts
 //! nothing the planner says of itself.
 
+mod endings;
+
 use std::collections::{BTreeMap, BTreeSet};
 
-use hpc_crds::{DeletionPolicy, Intent, IntentState};
+use hpc_crds::{Intent, IntentState};
 use jiff::Timestamp;
 
 use crate::Requeue;
-use crate::cloud::{FileSystemId, InstanceId, Tags, Token};
-use crate::cluster::{
-    Body, ClusterPlan, Desired, Goal, Instance, LaunchBody, Lifecycle, Observed, Resource, Step,
-};
+use crate::cloud::{GroupId, InstanceId, Rule, Tags, Token};
+use crate::cluster::{Body, ClusterPlan, Desired, Goal, LaunchBody, Observed, Step};
 use crate::intents::{self, Payload};
-use crate::names::{
-    ATTEMPT, CLUSTER, CLUSTER_UID, INSTALLATION, MOUNTED, RETAINED, ROLE, storage_role,
-};
+use crate::names::{ATTEMPT, CLUSTER, CLUSTER_UID, INSTALLATION, ROLE};
 use crate::node::USER_DATA_LIMIT;
+use endings::{
+    data_is_kept, no_partial_gang_is_kept, only_ours_is_touched, the_finalizer_goes_last,
+};
 
 /// A plan beside what it was made from.
 #[derive(Clone, Copy, Debug)]
@@ -66,43 +67,23 @@ pub fn unrest(case: Case<'_>) -> Vec<String> {
 
 impl<'a> Case<'a> {
     fn creates(self) -> impl Iterator<Item = (&'a Token, &'a str, &'a Body)> {
-        self.plan.steps.iter().filter_map(|step| match step {
-            Step::Create { token, thing, body } => Some((token, thing.as_str(), body)),
-            Step::AddFinalizer
-            | Step::RemoveFinalizer
-            | Step::CreateGroup { .. }
-            | Step::Authorize { .. }
-            | Step::Revoke { .. }
-            | Step::CreatePlacementGroup { .. }
-            | Step::CreateDocument { .. }
-            | Step::AttachVolume { .. }
-            | Step::TagRetained { .. }
-            | Step::Terminate { .. }
-            | Step::Delete { .. } => None,
+        self.plan.steps.iter().filter_map(|step| {
+            let Step::Create { token, thing, body } = step else { return None };
+            Some((token, thing.as_str(), body))
         })
     }
 
     fn launches(self) -> impl Iterator<Item = &'a LaunchBody> {
-        self.creates().filter_map(|(_, _, body)| match body {
-            Body::Launch(body) => Some(body),
-            Body::Interface(_) | Body::Volume(_) | Body::FileSystem(_) => None,
+        self.creates().filter_map(|(_, _, body)| {
+            let Body::Launch(body) = body else { return None };
+            Some(body)
         })
     }
 
     fn terminated(self) -> BTreeSet<&'a InstanceId> {
-        let ends = self.plan.steps.iter().filter_map(|step| match step {
-            Step::Terminate { instances, .. } => Some(instances),
-            Step::AddFinalizer
-            | Step::RemoveFinalizer
-            | Step::CreateGroup { .. }
-            | Step::Authorize { .. }
-            | Step::Revoke { .. }
-            | Step::CreatePlacementGroup { .. }
-            | Step::CreateDocument { .. }
-            | Step::Create { .. }
-            | Step::AttachVolume { .. }
-            | Step::TagRetained { .. }
-            | Step::Delete { .. } => None,
+        let ends = self.plan.steps.iter().filter_map(|step| {
+            let Step::Terminate { instances, .. } = step else { return None };
+            Some(instances)
         });
         ends.flatten().collect()
     }
@@ -190,7 +171,7 @@ fn one_step_per_resource(case: Case<'_>) -> Vec<String> {
 
 /// What a step touches; rules into and out of a group are separate.
 fn touched(step: &Step) -> Vec<String> {
-    let sided = |group: &crate::cloud::GroupId, rules: &[crate::cloud::Rule]| {
+    let sided = |group: &GroupId, rules: &[Rule]| {
         let sides: BTreeSet<_> = rules.iter().map(|rule| rule.direction).collect();
         sides.iter().map(|side| format!("{group} {side}")).collect()
     };
@@ -209,191 +190,6 @@ fn touched(step: &Step) -> Vec<String> {
         }
         Step::Terminate { instances, .. } => instances.iter().map(ToString::to_string).collect(),
     }
-}
-
-fn the_finalizer_goes_last(case: Case<'_>) -> Vec<String> {
-    if !case.plan.steps.contains(&Step::RemoveFinalizer) {
-        return vec![];
-    }
-    let mut broken: Vec<_> = left(case.observed)
-        .into_iter()
-        .map(|id| format!("the finalizer goes, {id} is there"))
-        .collect();
-    if case.plan.steps.len() > 1 {
-        broken.push("the finalizer goes beside other steps".to_owned());
-    }
-    if case.desired.goal != Goal::Absent {
-        broken.push("the finalizer goes from an object that stays".to_owned());
-    }
-    let gap = case.desired.settings.finalizer_gap;
-    let looked = case
-        .intent("finalizer")
-        .is_some_and(|look| look.state == IntentState::Open && intents::age(look, case.now) >= gap);
-    if !looked {
-        broken.push("the finalizer goes without an earlier look".to_owned());
-    }
-    let window = case.desired.settings.visibility_window;
-    let waited =
-        case.intent("deletion").is_some_and(|began| intents::age(began, case.now) >= window);
-    if !waited {
-        broken.push("the finalizer goes before all that was made would show".to_owned());
-    }
-    broken
-}
-
-/// Everything seen that is not to outlive the object.
-fn left(observed: &Observed) -> Vec<String> {
-    let stays = |tags: &Tags| tags.contains_key(RETAINED);
-    let groups = observed.groups.iter().filter(|found| !stays(&found.tags));
-    let volumes = observed.volumes.iter().filter(|found| !stays(&found.tags));
-    let files = observed.file_systems.iter().filter(|found| !stays(&found.tags));
-    let machines = observed
-        .instances
-        .iter()
-        .filter(|found| found.state != crate::cluster::InstanceState::Terminated);
-    groups
-        .map(|found| found.id.to_string())
-        .chain(volumes.map(|found| found.id.to_string()))
-        .chain(files.map(|found| found.id.to_string()))
-        .chain(machines.map(|found| found.id.to_string()))
-        .chain(observed.interfaces.iter().map(|found| found.id.to_string()))
-        .chain(observed.placement_groups.iter().map(|found| found.name.clone()))
-        .chain(observed.parameter_exists.then(|| "the parameter".to_owned()))
-        .collect()
-}
-
-fn only_ours_is_touched(case: Case<'_>) -> Vec<String> {
-    let observed = case.observed;
-    let known = |step: &Step| match step {
-        Step::Terminate { instances, .. } => instances.iter().all(|id| {
-            let found = observed.instances.iter().find(|found| found.id == *id);
-            found.is_some_and(|found| case.is_ours(&found.tags))
-        }),
-        Step::Delete { resource, .. } | Step::TagRetained { resource, .. } => owned(case, resource),
-        Step::Authorize { group, .. } | Step::Revoke { group, .. } => {
-            owned(case, &Resource::Group(group.clone()))
-        }
-        Step::AttachVolume { volume, .. } => owned(case, &Resource::Volume(volume.clone())),
-        Step::AddFinalizer
-        | Step::RemoveFinalizer
-        | Step::CreateGroup { .. }
-        | Step::CreatePlacementGroup { .. }
-        | Step::CreateDocument { .. }
-        | Step::Create { .. } => true,
-    };
-    let foreign = case.plan.steps.iter().filter(|step| !known(step));
-    foreign.map(|step| format!("not seen as ours: {step}")).collect()
-}
-
-fn owned(case: Case<'_>, resource: &Resource) -> bool {
-    let observed = case.observed;
-    let tags = match resource {
-        Resource::Group(id) => {
-            observed.groups.iter().find(|found| found.id == *id).map(|found| &found.tags)
-        }
-        Resource::Interface(id) => {
-            observed.interfaces.iter().find(|found| found.id == *id).map(|found| &found.tags)
-        }
-        Resource::Volume(id) => {
-            observed.volumes.iter().find(|found| found.id == *id).map(|found| &found.tags)
-        }
-        Resource::FileSystem(id, _) => file_system(observed, id).map(|found| &found.tags),
-        Resource::PlacementGroup(name) => {
-            return observed.placement_groups.iter().any(|found| found.name == *name);
-        }
-        Resource::Parameter(name) => return *name == case.desired.owner.parameter(),
-    };
-    tags.is_some_and(|tags| case.is_ours(tags))
-}
-
-fn file_system<'a>(
-    observed: &'a Observed,
-    id: &FileSystemId,
-) -> Option<&'a crate::cluster::FileSystem> {
-    observed.file_systems.iter().find(|found| found.id == *id)
-}
-
-fn data_is_kept(case: Case<'_>) -> Vec<String> {
-    let deleted = case.plan.steps.iter().filter_map(|step| match step {
-        Step::Delete { resource, .. } => match resource {
-            Resource::FileSystem(id, _) => Some(id.to_string()).filter(|_| !may_go(case, id)),
-            Resource::Volume(id) => Some(id.to_string()).filter(|_| {
-                case.desired.goal != Goal::Absent
-                    || case.desired.cluster.state_policy != DeletionPolicy::Delete
-            }),
-            Resource::Group(_)
-            | Resource::PlacementGroup(_)
-            | Resource::Interface(_)
-            | Resource::Parameter(_) => None,
-        },
-        Step::AddFinalizer
-        | Step::RemoveFinalizer
-        | Step::CreateGroup { .. }
-        | Step::Authorize { .. }
-        | Step::Revoke { .. }
-        | Step::CreatePlacementGroup { .. }
-        | Step::CreateDocument { .. }
-        | Step::Create { .. }
-        | Step::AttachVolume { .. }
-        | Step::TagRetained { .. }
-        | Step::Terminate { .. } => None,
-    });
-    deleted.map(|id| format!("{id} may hold data and is deleted")).collect()
-}
-
-/// Asked for, or FAILED and, as the status says, never AVAILABLE.
-fn may_go(case: Case<'_>, id: &FileSystemId) -> bool {
-    let Some(found) = file_system(case.observed, id) else {
-        return false;
-    };
-    let mut storages = case.desired.cluster.storages.iter();
-    let role = found.tags.get(ROLE);
-    let wanted = storages.find(|storage| Some(&storage_role(&storage.name)) == role);
-    let asked = case.desired.goal == Goal::Absent
-        && wanted.is_some_and(|storage| storage.policy == DeletionPolicy::Delete);
-    let name = wanted.map_or("", |storage| storage.name.as_str());
-    let mut told = case.observed.object.status.storage.iter();
-    let reached = told.any(|told| told.name == name && told.reached_available);
-    let unfit = matches!(found.lifecycle, Lifecycle::Failed | Lifecycle::Misconfigured);
-    let stored = case.intent(&format!("storage/{name}"));
-    let unsettled = stored.is_some_and(|intent| intent.state != IntentState::Settled);
-    let mounted = found.tags.contains_key(MOUNTED);
-    asked || (unfit && !reached && !mounted && unsettled)
-}
-
-/// A gang that was given up goes; one that lost a member before it was whole is given up.
-fn no_partial_gang_is_kept(case: Case<'_>) -> Vec<String> {
-    if case.is_stopped() || !case.observed.object.finalizer {
-        return vec![];
-    }
-    let ended = case.terminated();
-    let mut kept = vec![];
-    for intent in case.observed.object.status.intents.iter().filter(|intent| is_gang(intent)) {
-        let gang: Vec<_> =
-            case.observed.instances.iter().filter(|node| is_of(node, intent)).collect();
-        let live =
-            gang.iter().filter(|node| node.state.is_live() && !ended.contains(&node.id)).count();
-        let partial =
-            intent.state == IntentState::Acted && gang.iter().any(|node| !node.state.is_live());
-        let mut after = case.plan.status.status.intents.iter();
-        let given_up =
-            after.any(|now| now.thing == intent.thing && now.state == IntentState::Abandoned);
-        let was_given_up = intent.state == IntentState::Abandoned;
-        if live > 0 && ((was_given_up && given_up) || (partial && !given_up)) {
-            kept.push(format!("{live} nodes of the partial gang of {} are kept", intent.thing));
-        }
-    }
-    kept
-}
-
-fn is_gang(intent: &Intent) -> bool {
-    intent.version == intents::VERSION && intent.thing.starts_with("queue/")
-}
-
-fn is_of(node: &Instance, intent: &Intent) -> bool {
-    let role = intent.thing.replace("queue/", "queue-");
-    node.tags.get(ROLE) == Some(&role)
-        && node.tags.get(ATTEMPT).is_some_and(|attempt| *attempt == intent.attempt.to_string())
 }
 
 fn stopped_means_stopped(case: Case<'_>) -> Vec<String> {

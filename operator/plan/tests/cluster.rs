@@ -3,6 +3,14 @@
 //! Each story is a snapshot of printed plans or of the conditions with their messages, so that a
 //! changed word shows in review.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
 mod support;
 
 use std::fmt::Write;
@@ -378,9 +386,13 @@ fn limits_hold_over_all_launches_together() {
         ("instances", |desired, _| desired.settings.max_instances = 4, 3),
         ("cost", |desired, _| desired.settings.max_hourly_cost = 4_000_000, 3),
         ("instances of others", |_, catalog| catalog.other_instances = 17, 3),
-        ("no price", |_, catalog| {
-            catalog.prices.remove("c5n.metal");
-        }, 1),
+        (
+            "no price",
+            |_, catalog| {
+                catalog.prices.remove("c5n.metal");
+            },
+            1,
+        ),
     ];
     let mut text = String::new();
     for (story, limit, most) in table {
@@ -456,7 +468,8 @@ fn a_launch_whose_answer_was_lost_is_adopted_though_the_spec_changed() {
         world.object.status.intents.iter().any(|intent| intent.thing == "head")
     });
     let plan = lawful(&world, &desired);
-    let creates: Vec<_> = plan.steps.into_iter().filter(|step| matches!(step, Step::Create { .. })).collect();
+    let creates: Vec<_> =
+        plan.steps.into_iter().filter(|step| matches!(step, Step::Create { .. })).collect();
     world.act(&desired, &creates);
     let mut edited = desired.clone();
     edited.cluster.head_type = "c5.18xlarge".into();

@@ -1,5 +1,14 @@
 //! The proof: from every state, with every fault, a cluster comes to what was asked.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a test fails by panicking, and the proof says what it visited"
+)]
+
 mod support;
 
 use std::time::Instant;
@@ -106,7 +115,7 @@ fn a_deletion_gives_everything_back_but_what_is_retained() {
 fn heads_that_never_answer_are_given_up_after_three() {
     let desired = cluster(&[1], true);
     for break_all in [(|world| world.fate.mute_heads = FOREVER) as fn(&mut World), |world| {
-        world.fate.broken_heads = FOREVER
+        world.fate.broken_heads = FOREVER;
     }] {
         let mut world = World::new(owner());
         break_all(&mut world);

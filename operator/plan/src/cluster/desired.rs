@@ -44,10 +44,10 @@ impl Default for Settings {
             max_hourly_cost: 100_000_000,
             dry_run: false,
             simulated_fabric: String::new(),
-            agent_timeout: Duration::from_secs(600),
-            boot_timeout: Duration::from_secs(1200),
+            agent_timeout: Duration::from_mins(10),
+            boot_timeout: Duration::from_mins(20),
             visibility_window: Duration::from_secs(30),
-            lookup_window: Duration::from_secs(300),
+            lookup_window: Duration::from_mins(5),
             capacity_backoff: Duration::from_secs(30),
             finalizer_gap: Duration::from_secs(5),
         }

@@ -139,7 +139,7 @@ impl<'a> Fleet<'a> {
             let thing = thing(&self.queue.name);
             return Part { waits: vec![Wait::Visible { thing }], ..Part::pending() };
         }
-        self.launch(missing)
+        self.launch(&missing)
     }
 
     /// A launch for slots that turned out to be filled: what it may have made shows in time.
@@ -154,7 +154,7 @@ impl<'a> Fleet<'a> {
         Some(Part { waits: vec![Wait::LookUp { thing: open.thing.clone() }], ..nodes })
     }
 
-    fn launch(&self, missing: Vec<String>) -> Part {
+    fn launch(&self, missing: &[String]) -> Part {
         let thing = thing(&self.queue.name);
         let count = i64::try_from(missing.len()).unwrap_or(i64::MAX);
         let ask = Ask { thing: &thing, types: &self.queue.types, count };
@@ -163,7 +163,7 @@ impl<'a> Fleet<'a> {
         }
         let seen = self.seen.iter().map(|node| attempt_of(&node.tags)).max().unwrap_or_default();
         let making =
-            Making { thing: &thing, seen, rungs: self.rungs(&missing), absence: Absence::Ended };
+            Making { thing: &thing, seen, rungs: self.rungs(missing), absence: Absence::Ended };
         making.pursue(self.view, |payload, attempt| {
             launch::gang(self.view, self.queue, payload, attempt)
         })

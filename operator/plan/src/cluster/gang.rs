@@ -85,12 +85,12 @@ impl<'a> Fleet<'a> {
                 ..self.verdict_of_nodes()
             });
         }
-        let waited = self.view.since(intent);
+        let age = self.view.since(intent);
         if seen < wanted {
-            return (waited >= self.view.desired.settings.lookup_window || seen > 0)
+            return (age >= self.view.desired.settings.lookup_window || seen > 0)
                 .then(|| self.await_members(intent, seen, wanted));
         }
-        if waited >= self.view.desired.settings.boot_timeout {
+        if age >= self.view.desired.settings.boot_timeout {
             return Some(give_up(self.view, intent, Cause::BootTimeout, self.late(ready, wanted)));
         }
         Some(self.verdict_of_nodes())

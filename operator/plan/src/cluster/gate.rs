@@ -122,7 +122,7 @@ fn reads(view: &View<'_>) -> Option<Parts> {
     let failure = view.observed.failures.first()?;
     let waits = view.observed.failures.iter().cloned().map(Wait::Read).collect();
     let mut parts = match (view.desired.goal, part_of(failure)) {
-        (Goal::Present, Some(part)) => Parts::refused(vec![(part, failed(failure))]),
+        (Goal::Present, Some(part)) => Parts::refused(&[(part, failed(failure))]),
         _ => Parts::only(Part::new(failed(failure))),
     };
     match &mut parts.whole {
@@ -195,7 +195,7 @@ fn predecessor(view: &View<'_>) -> Option<Parts> {
 
 fn paused(view: &View<'_>) -> Option<Parts> {
     (view.desired.goal == Goal::Paused).then(|| {
-        let message = format!("Remove the annotation {} to go on", PAUSED);
+        let message = format!("Remove the annotation {PAUSED} to go on");
         stopped(Verdict::new(ConditionStatus::Unknown, Reason::Paused, message))
     })
 }

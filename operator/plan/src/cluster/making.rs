@@ -14,6 +14,9 @@ use super::status::MISMATCH;
 use super::step::{Body, Step};
 use super::wait::Wait;
 
+/// The attempt before the last one that a status can hold; nothing but a forged tag comes near it.
+const MOST_ATTEMPTS: i32 = 999_999;
+
 /// A thing that is wanted and not seen.
 pub(super) struct Making<'a> {
     /// Its name among the intents.
@@ -60,7 +63,7 @@ impl Making<'_> {
         body: impl Fn(&Payload, i32) -> Body,
     ) -> Part {
         let stored = view.intent(self.thing).map_or(0, |intent| intent.attempt);
-        let attempt = 1 + stored.max(self.seen);
+        let attempt = stored.max(self.seen).clamp(0, MOST_ATTEMPTS) + 1;
         let Some(rung) = self.rungs.get(after.rung).or_else(|| self.rungs.first()) else {
             return Part::pending();
         };
@@ -180,12 +183,12 @@ impl Making<'_> {
     }
 
     fn next(&self, failed: &Payload, cause: Option<Cause>) -> Payload {
-        let further = failed.rung + 1 < self.rungs.len();
+        let further = failed.rung < self.rungs.len().saturating_sub(1);
         let further = further && matches!(cause, Some(Cause::Capacity | Cause::NotOffered));
-        let failures = failed.failures + i32::from(reason_of(cause).1);
+        let failures = failed.failures.saturating_add(i32::from(reason_of(cause).1));
         Payload {
             rung: if further { failed.rung + 1 } else { 0 },
-            round: failed.round + i32::from(!further),
+            round: failed.round.saturating_add(i32::from(!further)),
             failures,
             ..Payload::default()
         }
@@ -248,9 +251,11 @@ fn spent(thing: &str, cause: Option<Cause>, detail: &str) -> Verdict {
 
 /// Giving up what nobody wants any more is no failure.
 fn refusal(cause: Option<Cause>, message: String) -> Verdict {
-    match reason_of(cause).0 {
-        Reason::Creating => Verdict::creating(message),
-        reason => Verdict::refused(reason, message),
+    let reason = reason_of(cause).0;
+    if reason == Reason::Creating {
+        Verdict::creating(message)
+    } else {
+        Verdict::refused(reason, message)
     }
 }
 

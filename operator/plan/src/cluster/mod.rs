@@ -52,7 +52,7 @@ pub type ClusterPlan = Plan<Step, Wait, ClusterStatus>;
 fn standing(view: &View<'_>) -> Parts {
     let faults = preflight::faults(view);
     if !faults.is_empty() {
-        return held(view, faults);
+        return held(view, &faults);
     }
     let mut network = network::network(view);
     if view.intent(gate::LOST_STATUS).is_some() {
@@ -66,7 +66,7 @@ fn standing(view: &View<'_>) -> Parts {
 }
 
 /// A spec that cannot be built makes nothing; what a gang must give back goes all the same.
-fn held(view: &View<'_>, faults: Vec<preflight::Fault>) -> Parts {
+fn held(view: &View<'_>, faults: &[preflight::Fault]) -> Parts {
     let mut parts = Parts::refused(faults);
     let given = fleets::give_back(view).and(strays::strays(view));
     parts.fleets = Part {

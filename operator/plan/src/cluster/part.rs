@@ -157,7 +157,7 @@ impl Parts {
     }
 
     /// What is known of some parts; the others stay as they were, and nothing moves.
-    pub fn refused(faults: Vec<(ConditionType, Verdict)>) -> Self {
+    pub fn refused(faults: &[(ConditionType, Verdict)]) -> Self {
         let of = |part: ConditionType| {
             faults
                 .iter()

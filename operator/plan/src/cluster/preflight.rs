@@ -185,8 +185,8 @@ pub(super) fn over_limit(view: &View<'_>, ask: &Ask<'_>) -> Option<Verdict> {
     let (settings, observed) = (&view.desired.settings, view.observed);
     let count = ask.count;
     let taken = pending(view, ask);
-    let total =
-        observed.installation_instances + taken.iter().map(|(_, count)| count).sum::<i64>() + count;
+    let counts = taken.iter().map(|(_, count)| *count).chain([count]);
+    let total = counts.fold(observed.installation_instances, i64::saturating_add);
     if total > settings.max_instances {
         return Some(Verdict::refused(
             Reason::LimitExceeded,

@@ -223,7 +223,7 @@ impl ClusterStatus {
         match &outcome.result {
             Ok(ids) => *intent = intents::acted(intent, ids.clone(), now),
             Err(failure) if failure.kind == Kind::TokenMismatch => {
-                MISMATCH.clone_into(&mut intent.reason)
+                MISMATCH.clone_into(&mut intent.reason);
             }
             Err(failure) => {
                 if let Some(cause) = Cause::of(failure.kind) {

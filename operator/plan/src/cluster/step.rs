@@ -10,6 +10,7 @@ use crate::cloud::{
 };
 
 /// One action. All steps of a plan are executable now and independent of one another.
+#[expect(clippy::large_enum_variant, reason = "a plan has a dozen steps, and none is stored")]
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Put our finalizer on the object.

@@ -21,8 +21,14 @@ impl World {
     /// What AWS would answer: a name taken, something in use, no capacity, a token spent.
     pub fn apply(&mut self, step: &Step) -> Answer {
         match step {
-            Step::AddFinalizer => self.set_finalizer(),
-            Step::RemoveFinalizer => self.take_finalizer(),
+            Step::AddFinalizer => {
+                self.object.finalizer = true;
+                Ok(vec![])
+            }
+            Step::RemoveFinalizer => {
+                self.take_finalizer();
+                Ok(vec![])
+            }
             Step::CreateGroup { .. }
             | Step::Authorize { .. }
             | Step::Revoke { .. }
@@ -58,19 +64,13 @@ impl World {
         }
     }
 
-    fn set_finalizer(&mut self) -> Answer {
-        self.object.finalizer = true;
-        Ok(vec![])
-    }
-
-    fn take_finalizer(&mut self) -> Answer {
+    fn take_finalizer(&mut self) {
         let left = self.leftovers();
         if !left.is_empty() {
             self.ledger.sin(format!("the finalizer went while {} was there", left.join(" ")));
         }
         self.object.finalizer = false;
         self.released = true;
-        Ok(vec![])
     }
 
     fn create_group(&mut self, name: &str, tags: &Tags) -> Answer {

@@ -11,7 +11,7 @@ use hpc_crds::{ConditionType, condition};
 use hpc_plan::cloud::{FileSystemId, InstanceId, Kind};
 use hpc_plan::cluster::{ClusterPlan, Desired, Goal, Lifecycle, Step};
 use hpc_plan::rules::{Case, unrest};
-use hpc_plan::world::{Ledger, Unseen, World};
+use hpc_plan::world::{Ledger, Machine, Unseen, World};
 
 use super::{HORIZON, lawful};
 
@@ -195,7 +195,7 @@ impl Explorer<'_> {
         let mut walked = HashSet::new();
         let depth = self.course.len();
         for _ in 0..LONGEST {
-            let key = self.key(&state);
+            let key = identity(&state);
             if self.seen.get(&key).is_some_and(|had| *had >= faults) && !walked.contains(&key) {
                 self.course.truncate(depth);
                 return;
@@ -221,7 +221,7 @@ impl Explorer<'_> {
             let wrote = state.world.writes() != writes;
             self.course.push(plan.to_string());
             state.world.tick();
-            if self.key(&state) == key {
+            if identity(&state) == key {
                 assert!(!wrote, "a fixpoint writes{}", self.told(&state));
                 self.fixpoint(&state);
                 self.course.truncate(depth);
@@ -234,13 +234,6 @@ impl Explorer<'_> {
     fn planned(&self, state: &State, desired: &Desired) -> ClusterPlan {
         let lawful = std::panic::catch_unwind(|| lawful(&state.world, desired));
         lawful.unwrap_or_else(|_| panic!("unlawful{}", self.told(state)))
-    }
-
-    fn key(&self, state: &State) -> u64 {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hash = DefaultHasher::new();
-        (state.world.fingerprint(HORIZON), state.ask, state.strict).hash(&mut hash);
-        hash.finish()
     }
 
     fn branch(&mut self, state: &State, plan: &ClusterPlan, left: u8) {
@@ -276,7 +269,7 @@ impl Explorer<'_> {
         let ready = condition::is_true(conditions, ConditionType::Ready);
         match desired.goal {
             Goal::Absent => panic!("the deletion hangs{}", self.told(state)),
-            Goal::Paused => return,
+            Goal::Paused => {}
             Goal::Present if ready => {
                 let case = Case { desired, observed: &observed, plan: &plan, now: state.world.now };
                 let unrest = unrest(case);
@@ -340,6 +333,14 @@ impl Explorer<'_> {
     }
 }
 
+/// What makes two states one.
+fn identity(state: &State) -> u64 {
+    use std::hash::{DefaultHasher, Hash, Hasher};
+    let mut hash = DefaultHasher::new();
+    (state.world.fingerprint(HORIZON), state.ask, state.strict).hash(&mut hash);
+    hash.finish()
+}
+
 /// Everything that can go wrong at a state with this plan.
 fn faults(scene: &Scene, state: &State, plan: &ClusterPlan) -> Vec<Fault> {
     let mut faults = crashes(plan.steps.len());
@@ -380,7 +381,7 @@ fn mishaps(world: &World) -> Vec<Fault> {
     let files =
         world.file_systems.iter().filter(|(_, found)| found.lifecycle == Lifecycle::Available);
     faults.extend(files.map(|(id, _)| Fault::Failed(id.clone())));
-    if world.instances.values().any(|found| found.is_gone()) {
+    if world.instances.values().any(Machine::is_gone) {
         faults.push(Fault::Forgotten);
     }
     faults
