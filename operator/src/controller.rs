@@ -121,15 +121,14 @@ where
     outcome
 }
 
+/// A conflict is an everyday thing and only counted.
 fn log<K: Resource<DynamicType = ()>>(object: &K, error: &Error) {
+    if error.is_conflict() {
+        return;
+    }
     let causes = std::iter::successors(std::error::Error::source(error), |error| error.source());
     let causes: Vec<_> = causes.map(ToString::to_string).collect();
-    let (name, causes) = (object.name_any(), causes.join(": "));
-    if error.is_conflict() {
-        tracing::debug!(name, causes, "{error}");
-    } else {
-        tracing::warn!(name, causes, "{error}");
-    }
+    tracing::warn!(name = object.name_any(), causes = causes.join(": "), "{error}");
 }
 
 fn after(error: &Error) -> Action {

@@ -61,9 +61,10 @@ where
 
 /// A failed call to Kubernetes in the words the planner knows.
 pub fn failure(operation: &str, error: &kube::Error) -> Failure {
-    let (kind, code) = match error {
-        kube::Error::Api(status) => (kind(status.code), status.reason.clone()),
-        _ => (Kind::Unknown, "Unreachable".to_owned()),
+    let (kind, code) = if let kube::Error::Api(status) = error {
+        (kind(status.code), status.reason.clone())
+    } else {
+        (Kind::Unknown, "Unreachable".to_owned())
     };
     Failure {
         kind,

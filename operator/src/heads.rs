@@ -27,7 +27,7 @@ const GATHER: Duration = Duration::from_millis(50);
 /// Heads that one `SendCommand` takes.
 const HEADS_PER_COMMAND: usize = 50;
 /// Patience with one command.
-const TIMEOUT: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_mins(1);
 /// Most bytes of output fetched of one attempt.
 const OUTPUT_LIMIT: usize = 16 << 20;
 
@@ -162,7 +162,7 @@ impl Heads {
                 let answer = answers.into_iter().find(|answer| answer.instance == instance);
                 read::<Polled>(answer.as_ref())
             });
-            reply(asked, polls.map(|polled| polled.attempts));
+            reply(asked, &polls.map(|polled| polled.attempts));
         }
     }
 
@@ -243,7 +243,7 @@ impl Heads {
 }
 
 /// Sends each asker its own attempts' answers.
-fn reply(asked: Vec<Asked>, polls: Result<Vec<Poll>, Failure>) {
+fn reply(asked: Vec<Asked>, polls: &Result<Vec<Poll>, Failure>) {
     for one in asked {
         let own = polls.clone().map(|polls| {
             let is_own = |poll: &Poll| one.attempts.iter().any(|(id, _)| *id == poll.id);

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep};
 use crate::action::{Action, Rate};
 
 /// Longest pause of a throttled action.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// A caller is told to come back rather than kept waiting longer than this.
 const LONGEST_WAIT: Duration = Duration::from_secs(20);
 
@@ -127,7 +127,7 @@ impl Bucket {
         self.closed_at = Some(now);
         self.tokens = 0.0;
         // The token that ends the pause is back exactly when it ends.
-        self.filled = now + (self.pause - one_token);
+        self.filled = now + self.pause.saturating_sub(one_token);
     }
 }
 

@@ -97,7 +97,9 @@ where
         SdkError::DispatchFailure(_) => {
             failure(action, Kind::Unknown, "DispatchFailure", &chain(error))
         }
-        other => failure(action, Kind::Unknown, "ResponseFailure", &chain(other)),
+        SdkError::ResponseError(_) | _ => {
+            failure(action, Kind::Unknown, "ResponseFailure", &chain(error))
+        }
     }
 }
 

@@ -123,7 +123,7 @@ impl Region {
             let request = request.clone().max_results(PAGE).set_next_token(next);
             async move {
                 let (items, next) = page!(self, &DESCRIBE_INSTANCES, request, reservations);
-                let items = items.iter().flat_map(|batch| batch.instances());
+                let items = items.iter().flat_map(aws_sdk_ec2::types::Reservation::instances);
                 Ok((items.map(words::instance).collect(), next))
             }
         })

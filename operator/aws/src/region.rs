@@ -154,7 +154,7 @@ impl Region {
     {
         let mut attempt = 1;
         loop {
-            let answer = self.caller.once(action, resources, request()).await;
+            let answer = self.caller.once(action, resources, Box::pin(request())).await;
             match answer {
                 Err(failure) if action.reads && may_help(&failure) && attempt < READ_ATTEMPTS => {
                     sleep(READ_PAUSE * attempt).await;

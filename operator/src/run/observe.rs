@@ -108,7 +108,7 @@ async fn jobs(ctx: &Context, desired: &Desired, observed: &mut Observed, open: &
     match ctx.heads.poll(head, places).await {
         Ok(polls) => observed.polls = polls,
         Err(failure) => {
-            tracing::warn!(run = desired.owner.full_name(), %failure, failure.message, "poll")
+            tracing::warn!(run = desired.owner.full_name(), %failure, failure.message, "poll");
         }
     }
     observed.outputs = ctx.heads.outputs(&ids);

@@ -26,7 +26,7 @@ const TERMINATED_PER_CALL: usize = 500;
 pub(super) async fn terminate(region: &Region, scope: &Scope, ids: &[InstanceId]) -> Made {
     let mut ended = Vec::new();
     for ids in ids.chunks(200) {
-        let filter = words::filter("instance-id", ids.iter().map(|id| id.as_str()));
+        let filter = words::filter("instance-id", ids.iter().map(InstanceId::as_str));
         for found in region.described_instances(&[filter]).await? {
             ours(&TERMINATE_INSTANCES, scope, found.id.as_str(), &found.tags)?;
             if found.state != InstanceState::Terminated {

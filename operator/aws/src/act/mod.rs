@@ -7,7 +7,7 @@ mod give_back;
 mod launch;
 mod network;
 
-use hpc_plan::cloud::{Failure, Kind};
+use hpc_plan::cloud::{Failure, Kind, Token};
 use hpc_plan::cluster::{Body, Step};
 
 use crate::Scope;
@@ -24,23 +24,23 @@ pub(crate) async fn apply(aws: &Aws, scope: &Scope, step: &Step) -> Made {
     let region = aws.region(&scope.region);
     let made = dispatch(aws, &region, scope, step).await;
     region.shared.acted(&scope.owner.uid);
-    match &made {
-        Ok(ids) => tracing::info!(%step, ?ids, cluster = scope.owner.full_name(), "done"),
-        Err(failure) => {
-            tracing::warn!(%step, %failure, said = failure.message, cluster = scope.owner.full_name());
-        }
-    }
+    tell(scope, step, &made);
     made
+}
+
+/// The audit log: every step with what came of it.
+fn tell(scope: &Scope, step: &Step, made: &Made) {
+    let came = match made {
+        Ok(ids) => ids.join(" "),
+        Err(failure) => format!("{failure}: {}", failure.message),
+    };
+    let (cluster, ok) = (scope.owner.full_name(), made.is_ok());
+    tracing::info!(%step, cluster, ok, came, "step");
 }
 
 async fn dispatch(aws: &Aws, region: &Region, scope: &Scope, step: &Step) -> Made {
     match step {
-        Step::AddFinalizer | Step::RemoveFinalizer => Err(failure(
-            &Action { service: "kubernetes", ..CREATE_DOCUMENT },
-            Kind::Invalid,
-            "NotOfTheCloud",
-            "finalizers are not the cloud's",
-        )),
+        Step::AddFinalizer | Step::RemoveFinalizer => Err(not_ours_to_do()),
         Step::CreateGroup { name, vpc, description, tags } => {
             let request = network::NewGroup { name, vpc, description, tags };
             network::create_group(region, scope, request).await
@@ -53,12 +53,7 @@ async fn dispatch(aws: &Aws, region: &Region, scope: &Scope, step: &Step) -> Mad
         Step::CreateDocument { name, content, tags } => {
             create::document(region, name, content, tags).await
         }
-        Step::Create { token, body, .. } => match body {
-            Body::Interface(body) => create::interface(region, token, body).await,
-            Body::Volume(body) => create::volume(region, token, body).await,
-            Body::FileSystem(body) => create::file_system(region, token, body).await,
-            Body::Launch(body) => launch::launch(aws, scope, token, body).await,
-        },
+        Step::Create { token, body, .. } => create_body(aws, region, scope, (token, body)).await,
         Step::AttachVolume { volume, instance, device } => {
             attach(region, volume.as_str(), instance.as_str(), device).await
         }
@@ -70,6 +65,26 @@ async fn dispatch(aws: &Aws, region: &Region, scope: &Scope, step: &Step) -> Mad
     }
 }
 
+async fn create_body(
+    aws: &Aws,
+    region: &Region,
+    scope: &Scope,
+    (token, body): (&Token, &Body),
+) -> Made {
+    match body {
+        Body::Interface(body) => create::interface(region, token, body).await,
+        Body::Volume(body) => create::volume(region, token, body).await,
+        Body::FileSystem(body) => create::file_system(region, token, body).await,
+        Body::Launch(body) => launch::launch(aws, scope, token, body).await,
+    }
+}
+
+/// Finalizers are on the Kubernetes side of the shell.
+fn not_ours_to_do() -> Failure {
+    let action = Action { service: "kubernetes", name: "PatchFinalizers", ..CREATE_DOCUMENT };
+    failure(&action, Kind::Invalid, "NotOfTheCloud", "finalizers are not the cloud's")
+}
+
 /// A volume that hangs on this instance already is what was asked for.
 async fn attach(region: &Region, volume: &str, instance: &str, device: &str) -> Made {
     let request = region.ec2.attach_volume().volume_id(volume).instance_id(instance).device(device);
@@ -79,7 +94,8 @@ async fn attach(region: &Region, volume: &str, instance: &str, device: &str) -> 
             let request =
                 region.ec2.describe_volumes().filters(words::filter("volume-id", [volume]));
             let found = region.call(&DESCRIBE_VOLUMES, || request.clone().send()).await?;
-            let mut attachments = found.volumes().iter().flat_map(|one| one.attachments());
+            let mut attachments =
+                found.volumes().iter().flat_map(aws_sdk_ec2::types::Volume::attachments);
             if attachments.any(|one| one.instance_id() == Some(instance)) {
                 return Ok(vec![volume.to_owned()]);
             }

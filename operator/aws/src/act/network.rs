@@ -116,12 +116,12 @@ pub(super) fn tolerate(outcome: Result<(), Failure>, kind: Kind) -> Result<(), F
     }
 }
 
-fn permissions(rules: &[Rule]) -> Option<Vec<IpPermission>> {
-    Some(rules.iter().map(words::permission).collect())
+fn permissions(rules: &[Rule]) -> Vec<IpPermission> {
+    rules.iter().map(words::permission).collect()
 }
 
 async fn add(region: &Region, group: &GroupId, rules: &[Rule]) -> Result<(), Failure> {
-    let (id, rules_of) = (group.as_str(), permissions(rules));
+    let (id, rules_of) = (group.as_str(), Some(permissions(rules)));
     match rules.first().map(|rule| rule.direction) {
         None => Ok(()),
         Some(Direction::Ingress) => {
@@ -138,7 +138,7 @@ async fn add(region: &Region, group: &GroupId, rules: &[Rule]) -> Result<(), Fai
 }
 
 async fn remove(region: &Region, group: &GroupId, rules: &[Rule]) -> Result<(), Failure> {
-    let (id, rules_of) = (group.as_str(), permissions(rules));
+    let (id, rules_of) = (group.as_str(), Some(permissions(rules)));
     match rules.first().map(|rule| rule.direction) {
         None => Ok(()),
         Some(Direction::Ingress) => {
