@@ -143,6 +143,16 @@ fn a_head_whose_agent_never_comes_is_replaced_twice_and_then_told() {
 }
 
 #[test]
+fn another_spec_is_tried_again_after_giving_up() {
+    let (mut world, mut desired) = small();
+    world.fate.mute_heads = 3;
+    until(&mut world, &desired, says(ConditionType::Stalled, "True/BootTimeout"));
+    desired.cluster.head_profile = "hpc-head-with-ssm".into();
+    until(&mut world, &desired, ready);
+    assert_eq!((world.live("head"), world.ledger.launched["head"]), (1, 4));
+}
+
+#[test]
 fn a_late_agent_is_waited_for() {
     let (mut world, desired) = small();
     world.fate.slow_agent = 2;

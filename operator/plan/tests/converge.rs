@@ -14,7 +14,7 @@ mod support;
 use std::time::Instant;
 
 use hpc_crds::DeletionPolicy;
-use hpc_plan::cluster::{Desired, Lifecycle};
+use hpc_plan::cluster::{Desired, Goal, Lifecycle};
 use hpc_plan::world::{FOREVER, World};
 use support::explore::{Fault, Scene, Tally, explore};
 use support::{absent, cluster, owner, settle};
@@ -92,6 +92,15 @@ fn a_spec_edited_at_any_moment_ends_as_the_last_edit_says() {
         matches!(fault, Asked(_) | Asleep(12) | Crash(_) | LostAnswer(_) | StatusLost)
     };
     prove([Scene { kinds, ..scene("edits", asks, 2) }]);
+}
+
+#[test]
+fn a_cluster_paused_at_any_moment_goes_on_or_goes_away_afterwards() {
+    let desired = cluster(&[1], false);
+    let paused = Desired { goal: Goal::Paused, ..desired.clone() };
+    let asks = vec![desired.clone(), paused, absent(&desired)];
+    let kinds = |fault: &Fault| matches!(fault, Fault::Asked(_) | Fault::Crash(_));
+    prove([Scene { kinds, ..scene("pauses", asks, 3) }]);
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn unseen(view: &View<'_>) -> Part {
     let window = view.desired.settings.visibility_window;
     match view.intent(DELETION) {
         Some(began) if view.since(began) > window => clean(),
-        Some(_) | None => gone(&"what AWS does not show yet"),
+        Some(_) | None => Part { waits: vec![Wait::Hidden], ..clean() },
     }
 }
 
@@ -157,7 +157,7 @@ fn retain(tags: &Tags, resource: Resource) -> Part {
         return clean();
     }
     let tags = [(RETAINED.to_owned(), "true".to_owned())].into();
-    let waits = vec![Wait::Gone { what: format!("{resource} (it is being marked as retained)") }];
+    let waits = vec![Wait::Marked { what: resource.to_string() }];
     Part { steps: vec![Step::TagRetained { resource, tags }], waits, ..clean() }
 }
 

@@ -106,9 +106,8 @@ pub(super) fn mark(view: &View<'_>, thing: &str) -> Intent {
 fn forgotten(view: &View<'_>) -> Option<Parts> {
     let lost = view.intent(LOST_STATUS).filter(|_| view.desired.goal == Goal::Present)?;
     (view.since(lost) <= view.desired.settings.visibility_window).then(|| {
-        let wait = Wait::LookUp { thing: LOST_STATUS.to_owned() };
         let message = "The status was lost; what AWS does not show yet is waited for";
-        Parts::only(Part::waiting(message, wait))
+        Parts::only(Part::waiting(message, Wait::Hidden))
     })
 }
 
@@ -184,7 +183,7 @@ fn predecessor(view: &View<'_>) -> Option<Parts> {
     let ids: Vec<_> = found.iter().take(5).map(|stranger| stranger.id.as_str()).collect();
     let (count, uid) = (found.len(), &first.uid);
     let message = format!(
-        "An earlier {} (uid {uid}) left {count} resource{}: {}. Delete them, or set the annotation \
+        "An earlier {} (uid {uid}) left {count} resource{}: {}. Delete what it left, or set the annotation \
          {IGNORE_PREDECESSOR}: \"{uid}\"",
         view.desired.owner.full_name(),
         if count == 1 { "" } else { "s" },

@@ -110,7 +110,9 @@ fn patience(wait: &Wait) -> Duration {
         | Wait::HeadBoot { .. }
         | Wait::Nodes { .. }
         | Wait::Terminating { .. }
-        | Wait::Gone { .. } => BUSY,
+        | Wait::Gone { .. }
+        | Wait::Marked { .. }
+        | Wait::Hidden => BUSY,
     }
 }
 

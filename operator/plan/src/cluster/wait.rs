@@ -48,6 +48,10 @@ pub enum Wait {
     Terminating { count: usize },
     /// Something goes away.
     Gone { what: String },
+    /// Something that outlives the cluster carries its mark.
+    Marked { what: String },
+    /// What AWS may have made and does not show yet.
+    Hidden,
     /// The second look before the finalizer goes.
     SecondLook { seconds: u64 },
     /// A human.
@@ -83,7 +87,9 @@ impl fmt::Display for Wait {
             }
             Self::HeadFirst { queue } => write!(f, "queue {queue}: head and storage first"),
             Self::Terminating { count } => write!(f, "{count} instances end"),
-            Self::Gone { what } => write!(f, "{what} goes"),
+            Self::Gone { what } => write!(f, "{what} to go"),
+            Self::Marked { what } => write!(f, "{what} to be marked as retained"),
+            Self::Hidden => f.write_str("what AWS does not show yet"),
             Self::SecondLook { seconds } => write!(f, "a second look in {seconds}s"),
             Self::Human { because } => write!(f, "a human: {because}"),
         }
