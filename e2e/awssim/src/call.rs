@@ -99,7 +99,7 @@ impl Call<'_> {
     }
 
     /// Tags of a resource.
-    pub fn tags(&self, kind: Kind, id: &str) -> Tags {
+    pub fn tags(&self, kind: Kind, id: &str) -> &Tags {
         self.account.ledger.tags(kind, &self.region.name, id)
     }
 

@@ -69,7 +69,7 @@ fn leaves(call: &Call<'_>, instance: &Instance) -> BTreeMap<String, String> {
     }
     if instance.metadata.tags == "enabled" {
         for (key, value) in call.tags(Kind::Instance, &instance.id) {
-            put(&format!("tags/instance/{key}"), value);
+            put(&format!("tags/instance/{key}"), value.clone());
         }
     }
     all.insert("latest/dynamic/instance-identity/document".to_owned(), document(call, instance));
@@ -143,7 +143,7 @@ fn iam(call: &Call<'_>, instance: &Instance) -> Vec<(String, String)> {
 fn document(call: &Call<'_>, instance: &Instance) -> String {
     json!({
         "accountId": call.account.id,
-        "architecture": "x86_64",
+        "architecture": instance.architecture,
         "availabilityZone": instance.zone,
         "imageId": instance.image_id,
         "instanceId": instance.id,

@@ -112,14 +112,14 @@ pub struct Birth {
 #[derive(Debug, Default)]
 pub struct Ledger {
     entries: Vec<Entry>,
-    newest: BTreeMap<(Kind, String, String), usize>,
+    newest: BTreeMap<Kind, BTreeMap<String, BTreeMap<String, usize>>>,
 }
 
 impl Ledger {
     /// Notes a new resource.
     pub fn add(&mut self, region: &str, now: Timestamp, birth: Birth) {
-        let key = (birth.kind, region.to_owned(), birth.id.clone());
-        self.newest.insert(key, self.entries.len());
+        let here = self.newest.entry(birth.kind).or_default().entry(region.to_owned()).or_default();
+        here.insert(birth.id.clone(), self.entries.len());
         self.entries.push(Entry {
             kind: birth.kind,
             id: birth.id,
@@ -140,8 +140,9 @@ impl Ledger {
     }
 
     /// Tags of a resource; none when it is unknown.
-    pub fn tags(&self, kind: Kind, region: &str, id: &str) -> Tags {
-        self.find(kind, region, id).map(|entry| entry.tags.clone()).unwrap_or_default()
+    pub fn tags(&self, kind: Kind, region: &str, id: &str) -> &Tags {
+        static NONE: Tags = Tags::new();
+        self.find(kind, region, id).map_or(&NONE, |entry| &entry.tags)
     }
 
     /// Tags to change.
@@ -151,13 +152,17 @@ impl Ledger {
 
     /// The newest entry of that name.
     pub fn find(&self, kind: Kind, region: &str, id: &str) -> Option<&Entry> {
-        let index = self.newest.get(&(kind, region.to_owned(), id.to_owned()))?;
-        self.entries.get(*index)
+        let index = self.place(kind, region, id)?;
+        self.entries.get(index)
+    }
+
+    fn place(&self, kind: Kind, region: &str, id: &str) -> Option<usize> {
+        self.newest.get(&kind)?.get(region)?.get(id).copied()
     }
 
     fn find_mut(&mut self, kind: Kind, region: &str, id: &str) -> Option<&mut Entry> {
-        let index = self.newest.get(&(kind, region.to_owned(), id.to_owned()))?;
-        self.entries.get_mut(*index)
+        let index = self.place(kind, region, id)?;
+        self.entries.get_mut(index)
     }
 
     /// How many of a kind live now in a region.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Weak};
 use crate::agenda::Event;
 use crate::call::Call;
 use crate::clock::Delay;
-use crate::ec2::{self, Fate, Instance, InstanceState, Interface, Reach, Traffic};
+use crate::ec2::{self, Fate, Instance, InstanceState, Interface, Reach, Traffic, backing_file};
 use crate::fsx::{FileSystem, Lifecycle};
 use crate::imds;
 use crate::machine::{AttachedVolume, FileSystemDir, HostView};
@@ -149,20 +149,17 @@ fn nfs(call: &Call<'_>, instance_id: &str, server: IpAddr) -> Result<String, Str
 }
 
 fn attached(call: &Call<'_>, instance_id: &str) -> Vec<AttachedVolume> {
-    let root = call.region.ec2.instances.get(instance_id).map(|i| i.root_volume.clone());
-    let folder = call.engine.state_dir.join("volumes").join(&call.account.id);
-    call.region
-        .ec2
-        .volumes
-        .values()
+    let Some(instance) = call.region.ec2.instances.get(instance_id) else { return Vec::new() };
+    let volumes = instance.volumes.iter().filter_map(|id| call.region.ec2.volumes.get(id));
+    volumes
         .filter_map(|volume| Some((volume, volume.attachment.as_ref()?)))
-        .filter(|(_, at)| at.instance_id == instance_id && at.attached_at <= call.now)
+        .filter(|(_, at)| at.attached_at <= call.now)
         .map(|(volume, at)| AttachedVolume {
             volume_id: volume.id.clone(),
             device: at.device.clone(),
             size_gib: u64::from(volume.size_gib),
-            backing_file: folder.join(&volume.id),
-            is_root: root.as_ref() == Some(&volume.id),
+            backing_file: backing_file(call, &volume.id),
+            is_root: at.device == instance.root_device,
         })
         .collect()
 }

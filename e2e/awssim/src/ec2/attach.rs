@@ -23,6 +23,9 @@ pub fn attach(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
         attached_at: call.after(Delay::SmallResource, &format!("attach {id}")),
     };
     let row = render_attachment(call, &id, &attachment);
+    if let Some(instance) = call.region.ec2.instances.get_mut(&attachment.instance_id) {
+        instance.volumes.push(id.clone());
+    }
     if let Some(volume) = call.region.ec2.volumes.get_mut(&id) {
         volume.attachment = Some(attachment);
     }
@@ -61,8 +64,9 @@ fn check_attach(
             format!("Instance '{instance_id}' is not 'running'."),
         ));
     }
-    let taken = ec2.volumes.values().filter_map(|volume| volume.attachment.as_ref());
-    if taken.clone().any(|at| at.instance_id == instance_id && at.device == device) {
+    let mut taken =
+        instance.volumes.iter().filter_map(|id| ec2.volumes.get(id)?.attachment.as_ref());
+    if taken.any(|at| at.device == device) {
         return Err(ApiError::client(
             "InvalidParameterValue",
             format!(
@@ -93,6 +97,9 @@ pub fn detach(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
     call.commit()?;
     if let Some(volume) = call.region.ec2.volumes.get_mut(&id) {
         volume.attachment = None;
+    }
+    if let Some(instance) = call.region.ec2.instances.get_mut(&attachment.instance_id) {
+        instance.volumes.retain(|attached| *attached != id);
     }
     let mut row = render_attachment(call, &id, &attachment);
     if let Some(members) = row.as_object_mut() {

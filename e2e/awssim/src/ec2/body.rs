@@ -31,7 +31,7 @@ pub fn body_spec(call: &Call<'_>, instance: &Instance) -> Option<BodySpec> {
         launch_index: instance.launch_index,
         reservation_id: instance.reservation_id.clone(),
         user_data: instance.user_data.clone(),
-        tags: call.tags(Kind::Instance, &instance.id).into_iter().collect(),
+        tags: call.tags(Kind::Instance, &instance.id).clone().into_iter().collect(),
         metadata_tags: instance.metadata.tags == "enabled",
         profile_arn: instance.profile.as_ref().map(profile_arn),
         credentials: instance.credentials.clone(),

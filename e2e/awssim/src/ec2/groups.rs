@@ -249,7 +249,7 @@ pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> 
         .filter(|group| names.is_empty() || names.contains(&group.name))
         .filter(|group| {
             let tags = call.tags(Kind::SecurityGroup, &group.id);
-            filters.pass(&tags, |name| value(call, group, name))
+            filters.pass(tags, |name| value(call, group, name))
         })
         .map(|group| (group.id.clone(), render(call, group)))
         .collect();
@@ -287,7 +287,7 @@ fn render(call: &Call<'_>, group: &SecurityGroup) -> Value {
         "vpcId": call.region.ec2.network.vpc_id,
         "ipPermissions": side(false),
         "ipPermissionsEgress": side(true),
-        "tagSet": render_tags(&call.tags(Kind::SecurityGroup, &group.id)),
+        "tagSet": render_tags(call.tags(Kind::SecurityGroup, &group.id)),
         "securityGroupArn": call.arn("ec2", &format!("security-group/{}", group.id)),
     })
 }

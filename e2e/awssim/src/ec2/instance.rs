@@ -100,8 +100,10 @@ pub struct Instance {
     pub cpu: (u32, u32),
     /// Interfaces, primary first.
     pub interfaces: Vec<String>,
-    /// Root volume.
-    pub root_volume: String,
+    /// Volumes attached to it, the root first.
+    pub volumes: Vec<String>,
+    /// Architecture of its image.
+    pub architecture: &'static str,
     /// Root device name.
     pub root_device: String,
     /// When the launch took effect.

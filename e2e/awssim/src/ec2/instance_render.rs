@@ -11,12 +11,6 @@ use crate::clock::iso;
 use crate::ledger::Kind;
 
 /// Value of the filter and of the answer.
-pub fn architecture(instance: &Instance) -> &'static str {
-    let all = crate::catalog::images();
-    all.iter().find(|image| image.id == instance.image_id).map_or("x86_64", |i| i.architecture)
-}
-
-/// Value of the filter and of the answer.
 pub fn lifecycle(instance: &Instance) -> Option<&'static str> {
     (instance.market == "spot").then_some("spot")
 }
@@ -63,13 +57,13 @@ fn render_machine(call: &Call<'_>, instance: &Instance) -> Value {
             "groupName": instance.placement_group.as_deref().unwrap_or(""),
         },
         "monitoring": {"state": "disabled"},
-        "architecture": architecture(instance),
+        "architecture": instance.architecture,
         "rootDeviceType": "ebs",
         "rootDeviceName": instance.root_device,
         "blockDeviceMapping": render_disks(call, instance),
         "virtualizationType": "hvm",
         "clientToken": instance.client_token.as_deref().unwrap_or(""),
-        "tagSet": render_tags(&call.tags(Kind::Instance, &instance.id)),
+        "tagSet": render_tags(call.tags(Kind::Instance, &instance.id)),
         "hypervisor": "xen",
         "iamInstanceProfile": profile_arn(call, instance).map(|arn| json!({"arn": arn, "id": "AIPA0SIMULATED"})),
         "ebsOptimized": false,
@@ -87,10 +81,9 @@ fn render_machine(call: &Call<'_>, instance: &Instance) -> Value {
 }
 
 fn render_disks(call: &Call<'_>, instance: &Instance) -> Vec<Value> {
-    let volumes = call.region.ec2.volumes.values();
+    let volumes = instance.volumes.iter().filter_map(|id| call.region.ec2.volumes.get(id));
     volumes
         .filter_map(|volume| Some((volume, volume.attachment.as_ref()?)))
-        .filter(|(_, at)| at.instance_id == instance.id)
         .map(|(volume, at)| {
             json!({
                 "deviceName": at.device,

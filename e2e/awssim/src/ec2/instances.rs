@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::Fate;
 use super::filters::Filters;
 use super::instance::{Instance, InstanceState, check_id, not_found};
-use super::instance_render::{architecture, lifecycle, profile_arn, render_reservation};
+use super::instance_render::{lifecycle, profile_arn, render_reservation};
 use super::lifecycle::terminate_by_id;
 use super::page::{Page, paginate};
 use crate::call::Call;
@@ -60,7 +60,7 @@ pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> 
         .filter(|instance| asked.is_empty() || asked.contains(&instance.id))
         .filter(|instance| {
             filters.is_empty()
-                || filters.pass(&call.tags(Kind::Instance, &instance.id), |name| {
+                || filters.pass(call.tags(Kind::Instance, &instance.id), |name| {
                     value(call, instance, name)
                 })
         })
@@ -100,7 +100,7 @@ fn value(call: &Call<'_>, instance: &Instance, name: &str) -> Vec<String> {
     let (state, code) = instance.state.wire();
     let text = |value: &str| vec![value.to_owned()];
     match name {
-        "architecture" => text(architecture(instance)),
+        "architecture" => text(instance.architecture),
         "availability-zone" => text(&instance.zone),
         "client-token" => instance.client_token.clone().into_iter().collect(),
         "iam-instance-profile.arn" => profile_arn(call, instance).into_iter().collect(),

@@ -129,7 +129,7 @@ pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> 
         .filter(|nic| ids.is_empty() || ids.contains(&nic.id))
         .filter(|nic| {
             let tags = call.tags(Kind::NetworkInterface, &nic.id);
-            filters.pass(&tags, |name| value(call, nic, name))
+            filters.pass(tags, |name| value(call, nic, name))
         })
         .map(|nic| (nic.id.clone(), render(call, nic)))
         .collect();
@@ -201,7 +201,7 @@ fn render(call: &Call<'_>, nic: &Interface) -> Value {
         "groupSet": call.region.ec2.render_group_set(&nic.groups),
         "interfaceType": nic.interface_type.name(),
         "attachment": attachment,
-        "tagSet": render_tags(&call.tags(Kind::NetworkInterface, &nic.id)),
+        "tagSet": render_tags(call.tags(Kind::NetworkInterface, &nic.id)),
         "ipv6AddressesSet": [],
     })
 }

@@ -147,7 +147,8 @@ impl Launch<'_> {
             market: checked.market,
             cpu: checked.cpu,
             interfaces: nics,
-            root_volume: self.root_volume(call, &id),
+            volumes: vec![self.root_volume(call, &id)],
+            architecture: checked.image.architecture,
             root_device: checked.image.root_device.to_owned(),
             launched_at: call.now,
             visible_at: call.after(Delay::Visible, &id),
@@ -175,6 +176,7 @@ impl Launch<'_> {
             "instanceType": instance.instance_type, "zone": instance.zone,
             "reservationId": instance.reservation_id, "privateIp": instance.private_ip,
             "placementGroup": instance.placement_group, "hasBody": instance.has_body,
+            "launchIndex": instance.launch_index,
         });
         let tags = self.request.tags.of(Kind::Instance);
         call.born(Newborn {

@@ -124,20 +124,13 @@ fn release_interfaces(call: &mut Call<'_>, instance: &Instance) {
 }
 
 fn release_volumes(call: &mut Call<'_>, instance_id: &str) {
-    let attached: Vec<(String, bool)> = call
-        .region
-        .ec2
-        .volumes
-        .values()
-        .filter_map(|volume| Some((volume.id.clone(), volume.attachment.as_ref()?)))
-        .filter(|(_, at)| at.instance_id == instance_id)
-        .map(|(id, at)| (id, at.delete_on_termination))
-        .collect();
-    for (id, goes) in attached {
+    let instance = call.region.ec2.instances.get_mut(instance_id);
+    let attached = instance.map(|instance| std::mem::take(&mut instance.volumes));
+    for id in attached.unwrap_or_default() {
+        let Some(volume) = call.region.ec2.volumes.get_mut(&id) else { continue };
+        let goes = volume.attachment.take().is_some_and(|at| at.delete_on_termination);
         if goes {
             volume::remove(call, &id);
-        } else if let Some(volume) = call.region.ec2.volumes.get_mut(&id) {
-            volume.attachment = None;
         }
     }
 }

@@ -45,7 +45,7 @@ pub use page::{Page, paginate};
 pub use placement::PlacementGroup;
 pub use reach::{Reach, Traffic};
 pub use tags::check_tags;
-pub use volume::Volume;
+pub use volume::{Volume, backing_file};
 
 use crate::call::Call;
 use crate::wire::{ApiError, Params};

@@ -155,7 +155,7 @@ pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> 
         .filter(|group| ids.is_empty() || ids.contains(&group.id))
         .filter(|group| {
             let tags = call.tags(Kind::PlacementGroup, &group.id);
-            filters.pass(&tags, |name| value(call, group, name))
+            filters.pass(tags, |name| value(call, group, name))
         })
         .map(|group| render(call, group))
         .collect();
@@ -189,6 +189,6 @@ fn render(call: &Call<'_>, group: &PlacementGroup) -> Value {
         "groupArn": arn(call, group),
         "state": state(call, group),
         "strategy": group.strategy,
-        "tagSet": render_tags(&call.tags(Kind::PlacementGroup, &group.id)),
+        "tagSet": render_tags(call.tags(Kind::PlacementGroup, &group.id)),
     })
 }

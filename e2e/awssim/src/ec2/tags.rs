@@ -112,7 +112,7 @@ pub fn create(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
     let tags = collect(tags)?;
     let kinds = known(call, &ids)?;
     for (kind, id) in &kinds {
-        let mut all = call.tags(*kind, id);
+        let mut all = call.tags(*kind, id).clone();
         all.extend(tags.clone());
         check_tags(&all)?;
     }

@@ -153,7 +153,7 @@ pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> 
         .filter(|volume| volume.visible_at <= call.now)
         .filter(|volume| ids.is_empty() || ids.contains(&volume.id))
         .filter(|volume| {
-            filters.pass(&call.tags(Kind::Volume, &volume.id), |name| value(call, volume, name))
+            filters.pass(call.tags(Kind::Volume, &volume.id), |name| value(call, volume, name))
         })
         .map(|volume| (volume.id.clone(), render(call, volume)))
         .collect();
@@ -201,7 +201,7 @@ fn render(call: &Call<'_>, volume: &Volume) -> Value {
         "status": status(call, volume),
         "createTime": iso(volume.created_at),
         "attachmentSet": attachments,
-        "tagSet": render_tags(&call.tags(Kind::Volume, &volume.id)),
+        "tagSet": render_tags(call.tags(Kind::Volume, &volume.id)),
         "volumeType": volume.volume_type,
         "iops": (volume.volume_type == "gp3").then_some(3000),
         "throughput": (volume.volume_type == "gp3").then_some(125),

@@ -110,7 +110,7 @@ struct TagRequest {
 pub fn tag(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
     let request: TagRequest = decode_json(request)?;
     let id = id_of(call, &request.resource_arn)?;
-    let mut all = call.tags(Kind::FileSystem, &id);
+    let mut all = call.tags(Kind::FileSystem, &id).clone();
     all.extend(request.tags.into_iter().map(|tag| (tag.key, tag.value)));
     check_tags(&all)?;
     if let Some(tags) = call.account.ledger.tags_mut(Kind::FileSystem, &call.region.name, &id) {
@@ -134,7 +134,7 @@ struct ListTagsRequest {
 pub fn list_tags(call: &mut Call<'_>, request: &Value) -> Result<Value, ApiError> {
     let request: ListTagsRequest = decode_json(request)?;
     let id = id_of(call, &request.resource_arn)?;
-    let tags: Tags = call.tags(Kind::FileSystem, &id);
+    let tags: &Tags = call.tags(Kind::FileSystem, &id);
     let rows: Vec<Value> =
         tags.iter().map(|(key, value)| json!({"Key": key, "Value": value})).collect();
     Ok(json!({"Tags": rows}))
