@@ -173,6 +173,11 @@ impl Sim {
         Self { url, access_key, http: reqwest::Client::new() }
     }
 
+    /// Where the simulator answers, AWS calls as well.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
     /// The access key that is this account.
     pub fn access_key(&self) -> &str {
         &self.access_key

@@ -9,6 +9,7 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::wildcard_enum_match_arm,
+    clippy::cognitive_complexity,
     reason = "stories are tests: a panic is a failure with its place and words"
 )]
 
@@ -16,9 +17,14 @@ mod admission;
 mod chart;
 mod columns;
 mod control_plane;
+mod first_light;
+mod kill;
+mod life;
 mod operator_pod;
+mod refusals;
 mod resource_version;
 mod runner;
+mod site;
 
 use std::process::ExitCode;
 
@@ -28,7 +34,11 @@ fn main() -> ExitCode {
         chart::STORIES,
         columns::STORIES,
         control_plane::STORIES,
+        first_light::STORIES,
+        kill::STORIES,
+        life::STORIES,
         operator_pod::STORIES,
+        refusals::STORIES,
         resource_version::STORIES,
     ]
     .concat();

@@ -8,12 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hpc_crds::ConditionStatus;
-use hpc_e2e::{
-    Lab, LabError, Operator, Options, Restart, Result, Story, await_condition, eventually, places,
-};
+use hpc_e2e::{Lab, LabError, Operator, Options, Restart, Result, Story, await_condition, eventually, osu, places};
 use serde_json::json;
 
-use crate::osu;
 use crate::progress::say;
 
 /// How long the quickstart may take here.

@@ -10,14 +10,14 @@ use hpc_crds::{BenchmarkRun, Condition, ConditionStatus, HpcCluster};
 use hpc_e2e::control_plane::client_of;
 use hpc_e2e::process::run as run_program;
 use hpc_e2e::sim::Sim;
-use hpc_e2e::{LabError, Result, places};
+use hpc_e2e::{LabError, Result, osu, places};
 use kube::{Api, Client};
 use tokio::process::Command;
 
 use crate::account::SIMULATED_KEY;
 use crate::progress::{Clock, Seen, say};
 use crate::site::{Site, State};
-use crate::{osu, up};
+use crate::up;
 
 /// Names in `examples/quickstart.yaml`.
 const CLUSTER: &str = "quickstart";

@@ -6,7 +6,6 @@ mod bench;
 mod demo;
 mod down;
 mod kubelet;
-mod osu;
 mod progress;
 mod site;
 mod status;

@@ -1,13 +1,15 @@
-//! The benchmark programs of the demo: mpi4py's own OSU-format programs, from its source
+//! The benchmark programs of demo and stories: mpi4py's own OSU-format programs, from its source
 //! distribution on `PyPI`, run with Debian's python3-mpi4py.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use hpc_e2e::process::run;
-use hpc_e2e::{LabError, Result, places};
 use serde_json::Value;
 use tokio::process::Command;
+
+use crate::error::{LabError, Result};
+use crate::places;
+use crate::process::run;
 
 /// The folder with `osu_latency.py` and `osu_bw.py`, fetched once per machine.
 pub async fn programs() -> Result<PathBuf> {

@@ -1,0 +1,148 @@
+//! First light: the quickstart as a user applies it, with instances that are alive. Real user data
+//! boots real Slurm, real Open MPI measures between two bodies, the numbers come back in status.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hpc_crds::{AttemptState, BenchmarkRun, ConditionType, condition};
+use hpc_e2e::{LabError, Result, Story, await_condition, eventually, osu};
+use hpc_e2e::Restart;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use serde_json::{Value, json};
+
+use crate::runner::Outcome;
+use crate::site::{left_over, quick};
+use crate::stories;
+
+stories![
+    the_quickstart_ends_with_real_numbers_and_leaves_nothing,
+    an_operator_killed_while_attempts_run_repeats_none,
+];
+
+/// Boots and jobs are real here.
+const PATIENCE: Duration = Duration::from_mins(6);
+const RUN: &str = "quickstart-osu";
+
+async fn the_quickstart_ends_with_real_numbers_and_leaves_nothing(story: Arc<Story>) -> Outcome {
+    let served = story.operator(&quick(), Restart::Never).await?;
+    let example = std::fs::read_to_string(osu::example())?;
+    story.apply(&example).await?;
+    place_programs(&story, |text| text).await?;
+    await_ready(&story).await?;
+    let run = await_finished(&story).await?;
+    let status = run.status.unwrap_or_default();
+    assert!(condition::is_true(&status.conditions, ConditionType::Succeeded), "{status:#?}");
+    assert!(condition::is_true(&status.conditions, ConditionType::Simulated));
+    let names: Vec<_> = status.cells.iter().map(|cell| (cell.name.as_str(), cell.n)).collect();
+    assert_eq!(names, [("latency-2n", 3), ("bw-2n", 3)]);
+    check_proofs(&story, &status.results_refs.iter().map(|it| it.name.clone()).collect::<Vec<_>>()).await?;
+    let again = story.apply(&example).await?;
+    assert_eq!(again.matches("unchanged").count(), 2, "{again}");
+    let table = story.kubectl(&["get", "benchmarkruns"], "").await?;
+    assert!(table.lines().all(|line| line.len() <= 80), "{table}");
+
+    story.kubectl(&["delete", "benchmarkrun", RUN, "--timeout=60s"], "").await?;
+    story.kubectl(&["delete", "hpccluster", "quickstart", "--timeout=300s"], "").await?;
+    assert_eq!(left_over(&story).await?, Vec::<String>::new());
+    assert_eq!(story.sim().await?.bodies().await?, Vec::<String>::new());
+    served.stop().await?;
+    Ok(())
+}
+
+/// Every result names two hosts, the provider that stood in, and the whole table.
+async fn check_proofs(story: &Story, names: &[String]) -> Result<()> {
+    assert_eq!(names.len(), 6);
+    let maps: Api<ConfigMap> = Api::namespaced(story.client(), story.namespace());
+    for name in names {
+        let map = maps.get(name).await.map_err(LabError::kube("read a result"))?;
+        assert_eq!(map.immutable, Some(true));
+        let text = &map.data.unwrap_or_default()["attempt.json"];
+        let proof: Value = serde_json::from_str(text).unwrap();
+        let hosts = proof["provenance"]["hosts"].as_array().unwrap();
+        assert_eq!(hosts.iter().collect::<BTreeSet<_>>().len(), 2, "{text}");
+        assert!(proof["table"]["rows"].as_array().unwrap().len() > 15, "{text}");
+        assert_eq!(proof["provenance"]["simulated"], json!(true));
+    }
+    Ok(())
+}
+
+async fn an_operator_killed_while_attempts_run_repeats_none(story: Arc<Story>) -> Outcome {
+    let served = story.operator(&quick(), Restart::Always).await?;
+    let example = std::fs::read_to_string(osu::example())?;
+    story.apply(&example).await?;
+    // The program leaves a line outside its attempt's folder each time rank 0 begins.
+    let tally = place_programs(&story, |text| {
+        let line = "open('/fsx/tally', 'a').write('begun\\n')";
+        format!("import os\nif os.environ.get('OMPI_COMM_WORLD_RANK') == '0': {line}\n{text}")
+    })
+    .await?;
+    await_ready(&story).await?;
+    for wanted in [AttemptState::Submitted, AttemptState::Running, AttemptState::Succeeded] {
+        await_attempt(&story, wanted).await?;
+        served.kill().await?;
+        served.await_ready(Duration::from_mins(1)).await?;
+    }
+    let run = await_finished(&story).await?;
+    let status = run.status.unwrap_or_default();
+    assert!(condition::is_true(&status.conditions, ConditionType::Succeeded), "{status:#?}");
+    let begun = std::fs::read_to_string(tally.join("tally"))?.lines().count();
+    assert_eq!(begun, status.attempts.len(), "each attempt ran once");
+    story.kubectl(&["delete", "benchmarkrun", RUN, "--timeout=60s"], "").await?;
+    story.kubectl(&["delete", "hpccluster", "quickstart", "--timeout=300s"], "").await?;
+    served.stop().await?;
+    Ok(())
+}
+
+/// Copies the programs onto the file system once it exists, changed by `edit`; its root.
+async fn place_programs(
+    story: &Story,
+    edit: impl Fn(String) -> String,
+) -> Result<std::path::PathBuf> {
+    let programs = osu::programs().await?;
+    let sim = story.sim().await?;
+    let root = eventually("the file system exists", PATIENCE, async || {
+        let living = sim.living().await?;
+        let found = living.iter().find(|thing| thing.kind == "file-system");
+        let below = found.map(|found| {
+            story.lab().dir().join("awssim/fsx").join(&found.account).join(&found.id)
+        });
+        Ok(below.filter(|folder| folder.is_dir()))
+    })
+    .await?;
+    let folder = root.join(osu::program_path()?.below);
+    osu::place(&programs, &folder)?;
+    for name in ["osu_latency.py", "osu_bw.py"] {
+        let file = folder.join(name);
+        let text = std::fs::read_to_string(&file).map_err(LabError::io("read", &file))?;
+        std::fs::write(&file, edit(text)).map_err(LabError::io("write", &file))?;
+    }
+    Ok(root)
+}
+
+async fn await_ready(story: &Story) -> Result<()> {
+    let ready = |found: Option<&hpc_crds::HpcCluster>| {
+        let status = found.and_then(|found| found.status.as_ref());
+        status.is_some_and(|status| condition::is_true(&status.conditions, ConditionType::Ready))
+    };
+    await_condition(&story.clusters(), "quickstart", "Ready", PATIENCE, ready).await.map(drop)
+}
+
+async fn await_finished(story: &Story) -> Result<BenchmarkRun> {
+    let finished = |found: Option<&BenchmarkRun>| {
+        let status = found.and_then(|found| found.status.as_ref());
+        status.is_some_and(|status| condition::is_true(&status.conditions, ConditionType::Finished))
+    };
+    let found = await_condition(&story.runs(), RUN, "Finished", PATIENCE, finished).await?;
+    Ok(found.expect("a watched object"))
+}
+
+async fn await_attempt(story: &Story, wanted: AttemptState) -> Result<()> {
+    let reached = |found: Option<&BenchmarkRun>| {
+        let status = found.and_then(|found| found.status.as_ref());
+        status.is_some_and(|status| status.attempts.iter().any(|it| it.state == wanted))
+    };
+    let what = format!("an attempt is {wanted}");
+    await_condition(&story.runs(), RUN, &what, PATIENCE, reached).await.map(drop)
+}

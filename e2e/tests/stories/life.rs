@@ -1,0 +1,88 @@
+//! The life of a cluster from apply to delete, without bodies: ready, quiet, gone without a trace.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hpc_crds::ConditionType;
+use hpc_e2e::{LabError, Phantom, Story, eventually};
+
+use crate::runner::Outcome;
+use crate::site::{LONG, await_told, cluster, delete, left_over, operator};
+use crate::stories;
+
+stories![
+    a_cluster_gets_ready_keeps_quiet_and_leaves_nothing,
+    what_is_retained_outlives_the_cluster_and_nothing_else,
+];
+
+/// The default renewal of the lease, so that "two minutes" is seen on a clock that is not ours.
+const RENEWALS_IN_TWO_MINUTES: usize = 7;
+
+async fn a_cluster_gets_ready_keeps_quiet_and_leaves_nothing(story: Arc<Story>) -> Outcome {
+    let served = operator(&story, &[]).await?;
+    let sim = story.sim().await?;
+    let _heads = Phantom::play(sim.clone());
+    let manifest = cluster(|_| ());
+    story.apply(&manifest).await?;
+    await_told(&story, ConditionType::Ready, "True/Ready").await?;
+    let again = story.apply(&manifest).await?;
+    assert!(again.contains("unchanged"), "{again}");
+
+    let (writes, calls) = (story.writes_of(&served)?.len(), sim.mutating_calls().await?.len());
+    two_minutes(&story).await?;
+    let more: Vec<_> = story.writes_of(&served)?.split_off(writes);
+    assert!(more.is_empty(), "a steady object was written: {more:#?}");
+    let ours = sim.mutating_calls().await?;
+    let more: Vec<_> = ours.iter().skip(calls).filter(|call| call.action != "PutParameter").collect();
+    assert!(more.is_empty(), "a steady object changed AWS: {more:#?}");
+    assert_eq!(sim.warnings().await?, Vec::<serde_json::Value>::new());
+
+    delete(&story).await?;
+    assert_eq!(left_over(&story).await?, Vec::<String>::new());
+    served.stop().await?;
+    Ok(())
+}
+
+/// Two minutes on the apiserver's clock: the lease is renewed that often.
+async fn two_minutes(story: &Story) -> Result<(), LabError> {
+    let mut last = String::new();
+    for _ in 0..RENEWALS_IN_TWO_MINUTES {
+        last = eventually("the lease is renewed", Duration::from_mins(1), async || {
+            let jsonpath = "jsonpath={.spec.renewTime}";
+            let time = story.kubectl(&["get", "lease", story.namespace(), "-o", jsonpath], "").await?;
+            Ok(Some(time).filter(|time| !time.is_empty() && *time != last))
+        })
+        .await?;
+    }
+    Ok(())
+}
+
+async fn what_is_retained_outlives_the_cluster_and_nothing_else(story: Arc<Story>) -> Outcome {
+    let served = operator(&story, &[]).await?;
+    let sim = story.sim().await?;
+    let _heads = Phantom::play(sim.clone());
+    let manifest = cluster(|aws| {
+        aws["head"]["stateVolume"]["deletionPolicy"] = "Retain".into();
+        aws["storage"][0]["deletionPolicy"] = "Retain".into();
+    });
+    story.apply(&manifest).await?;
+    await_told(&story, ConditionType::Ready, "True/Ready").await?;
+    delete(&story).await?;
+    let mut kinds: Vec<_> = sim.living().await?.into_iter().collect();
+    kinds.retain(|thing| thing.kind != "document" && thing.kind != "network-interface");
+    assert!(kinds.iter().all(|thing| thing.tags.contains_key("hpcops.dev:retained")), "{kinds:#?}");
+    let mut kinds: Vec<_> = kinds.into_iter().map(|thing| thing.kind).collect();
+    kinds.sort();
+    assert_eq!(kinds, ["file-system", "security-group", "volume"]);
+
+    // The same name again is a new cluster: what was retained is no predecessor.
+    story.apply(&cluster(|_| ())).await?;
+    await_told(&story, ConditionType::Ready, "True/Ready").await?;
+    delete(&story).await?;
+    eventually("only what was retained is left", LONG, async || {
+        Ok((left_over(&story).await?.iter().filter(|left| left.starts_with("instance")).count() == 0).then_some(()))
+    })
+    .await?;
+    served.stop().await?;
+    Ok(())
+}
