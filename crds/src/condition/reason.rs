@@ -131,7 +131,7 @@ pub enum Reason {
     NoEgress,
     /// Resources of an earlier object of the same namespace and name still exist.
     #[strum(
-        message = "Delete them, or set the annotation hpcops.dev/adopt-predecessor: \"true\" or hpcops.dev/ignore-predecessor: <uid>."
+        message = "Delete them, or set the annotation hpcops.dev/ignore-predecessor: <uid>."
     )]
     PredecessorFound,
     /// The status holds an intent of a newer operator, which this one does not touch.

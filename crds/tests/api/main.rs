@@ -11,6 +11,7 @@ mod cel;
 mod condition;
 mod examples;
 mod lint;
+mod reasons;
 mod types;
 mod yaml;
 
