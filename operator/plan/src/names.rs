@@ -29,8 +29,6 @@ pub const MOUNTED: &str = "hpcops.dev:mounted";
 pub const FINALIZER: &str = "hpcops.dev/release";
 /// Annotation: stop acting.
 pub const PAUSED: &str = "hpcops.dev/paused";
-/// Annotation: take over what a predecessor of this name left.
-pub const ADOPT_PREDECESSOR: &str = "hpcops.dev/adopt-predecessor";
 /// Annotation: build beside what the predecessor of this uid left.
 pub const IGNORE_PREDECESSOR: &str = "hpcops.dev/ignore-predecessor";
 

@@ -7,7 +7,7 @@ use hpc_crds::{
 };
 
 use crate::cloud::{SubnetId, Tags};
-use crate::names::{ADOPT_PREDECESSOR, IGNORE_PREDECESSOR, Owner, PAUSED, node_names};
+use crate::names::{IGNORE_PREDECESSOR, Owner, PAUSED, node_names};
 
 /// Limits and switches of the installation, from the operator's flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,8 +72,6 @@ pub struct Desired {
     pub cluster: Cluster,
     /// Limits and switches.
     pub settings: Settings,
-    /// A predecessor's resources may be taken over.
-    pub adopt_predecessor: bool,
     /// Uid of a predecessor that may be left alone.
     pub ignore_predecessor: Option<String>,
 }
@@ -179,7 +177,6 @@ impl Desired {
             },
             cluster: Cluster::new(object),
             settings: settings.clone(),
-            adopt_predecessor: annotation(ADOPT_PREDECESSOR).as_deref() == Some("true"),
             ignore_predecessor: annotation(IGNORE_PREDECESSOR),
         }
     }

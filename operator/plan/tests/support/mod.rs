@@ -89,7 +89,6 @@ pub fn cluster(nodes: &[i32], storage: bool) -> Desired {
             tags: [].into(),
         },
         settings: settings(),
-        adopt_predecessor: false,
         ignore_predecessor: None,
     }
 }
