@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 
 use crate::line::Line;
+use crate::number::{is_plain, printed};
 
 /// A piece of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -206,9 +207,9 @@ impl Reader {
 /// Numbers and words are looked at; a program that prints `nan` or `inf` is understood, but gives no number.
 fn is_well_formed(kind: Kind, text: Option<&str>) -> bool {
     match (kind, text) {
-        (Kind::Number, Some(text)) => crate::number::printed(text).is_some(),
+        (Kind::Number, Some(text)) => is_plain(text) || printed(text).is_some(),
         (Kind::Word, Some(text)) => {
-            matches!(text, "true" | "false" | "null") || crate::number::printed(text).is_some()
+            matches!(text, "true" | "false" | "null") || printed(text).is_some()
         }
         _ => true,
     }
@@ -235,14 +236,15 @@ fn is_scalar(byte: u8) -> bool {
     !matches!(byte, b'{' | b'}' | b'[' | b']' | b',' | b':')
 }
 
+/// Most strings are keys: shorter than what a search for the quote takes to begin.
 fn closing_quote(bytes: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
-        let found = memchr::memchr2(b'"', b'\\', bytes.get(at..)?)? + at;
-        if bytes.get(found) == Some(&b'"') {
-            return Some(found);
+        match bytes.get(at)? {
+            b'"' => return Some(at),
+            b'\\' => at += 2,
+            _ => at += 1,
         }
-        at = found + 2;
     }
 }
 

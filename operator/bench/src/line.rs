@@ -3,6 +3,8 @@
 //! Line ends are LF or CRLF; a lone CR (a progress display) also ends what stands before it, but does not count as a line.
 //! A byte-order mark goes, bytes that are no UTF-8 become U+FFFD, and a line of more than [`MAX_LINE`] bytes comes in pieces.
 
+use std::borrow::Cow;
+
 use regex::Regex;
 
 /// The longest line that is delivered whole.
@@ -46,13 +48,40 @@ pub(crate) struct Splitter {
 
 impl Splitter {
     pub(crate) fn feed(&mut self, bytes: &[u8], sink: &mut impl Sink) {
-        let mut rest = bytes;
-        while let Some(at) = memchr::memchr(b'\n', rest) {
-            let (head, tail) = rest.split_at(at);
-            self.end_line(head, sink);
-            rest = tail.get(1..).unwrap_or_default();
+        let (head, rest) = split_line(bytes);
+        let Some(head) = head else { return self.keep(rest, sink) };
+        self.end_line(head, sink);
+        // Checked once, most input needs no second look line by line.
+        match std::str::from_utf8(rest) {
+            Ok(text) if memchr::memchr(b'\r', rest).is_none() => self.feed_clean(text, sink),
+            Ok(_) | Err(_) => self.feed_any(rest, sink),
         }
-        self.keep(rest, sink);
+    }
+
+    /// Takes text without carriage returns that begins a line.
+    fn feed_clean(&mut self, text: &str, sink: &mut impl Sink) {
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', text.as_bytes()) {
+            let line = text.get(start..end).unwrap_or_default();
+            start = end + 1;
+            if line.len() > MAX_LINE {
+                self.end_line(line.as_bytes(), sink);
+                continue;
+            }
+            let number = self.ended + 1;
+            sink.line(Line { number, text: line, ended: true, whole: true });
+            self.ended += 1;
+        }
+        self.keep(text.as_bytes().get(start..).unwrap_or_default(), sink);
+    }
+
+    fn feed_any(&mut self, bytes: &[u8], sink: &mut impl Sink) {
+        let mut bytes = bytes;
+        while let (Some(head), rest) = split_line(bytes) {
+            self.end_line(head, sink);
+            bytes = rest;
+        }
+        self.keep(bytes, sink);
     }
 
     /// Delivers what has no line end, and tells how many lines there were.
@@ -98,11 +127,21 @@ impl Splitter {
             Some(rest) if number == 1 => rest,
             _ => bytes,
         };
-        let text = String::from_utf8_lossy(bytes);
+        // Checking first is much faster than replacing, and all but a few lines need no replacement.
+        let text = std::str::from_utf8(bytes)
+            .map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
         if memchr::memchr(b'\r', bytes).is_none() {
             return sink.line(Line { number, text: &text, ended, whole });
         }
         deliver_parts(&text, Line { number, text: "", ended, whole }, sink);
+    }
+}
+
+/// What stands before the first line end, and what behind it; everything stands behind where there is none.
+fn split_line(bytes: &[u8]) -> (Option<&[u8]>, &[u8]) {
+    match memchr::memchr(b'\n', bytes).and_then(|at| bytes.split_at_checked(at)) {
+        Some((head, rest)) => (Some(head), rest.get(1..).unwrap_or_default()),
+        None => (None, bytes),
     }
 }
 

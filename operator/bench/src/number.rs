@@ -19,6 +19,31 @@ pub(crate) enum Printed {
 /// Reads a whole token; `None` if it is not something a program prints for a number. Thousands marks are not accepted:
 /// `1,234.5` has no single meaning.
 pub(crate) fn printed(token: &str) -> Option<Printed> {
+    plain(token).or_else(|| any(token))
+}
+
+/// Whether a token is digits with at most one point among them: most numbers are, and this is quickly seen.
+pub(crate) fn is_plain(token: &str) -> bool {
+    let unsigned = token.strip_prefix('-').unwrap_or(token);
+    let mut points = 0;
+    let all = unsigned.bytes().all(|byte| {
+        points += u8::from(byte == b'.');
+        byte.is_ascii_digit() || (byte == b'.' && points == 1)
+    });
+    all && unsigned.len() > usize::from(points)
+}
+
+fn plain(token: &str) -> Option<Printed> {
+    if !is_plain(token) {
+        return None;
+    }
+    let value: f64 = token.parse().ok().filter(|value: &f64| value.is_finite())?;
+    let point = token.bytes().position(|byte| byte == b'.');
+    let decimals = point.map_or(0, |point| token.len() - point - 1);
+    Some(Printed::Number { value, decimals, comma: point.map(|_| false) })
+}
+
+fn any(token: &str) -> Option<Printed> {
     let unsigned = token.strip_prefix(['+', '-']).unwrap_or(token);
     if is_not_numeric(unsigned) {
         return Some(Printed::NotNumeric);

@@ -42,14 +42,35 @@ pub(super) struct Job {
     pub error: u64,
     /// `steadystate.attained`.
     pub is_steady: Option<bool>,
-    /// What each direction measured: the field as `direction/field`, its value and line.
-    pub values: BTreeMap<(&'static str, Field), (f64, u64)>,
+    /// What each direction measured: a value and its line.
+    pub values: BTreeMap<(Direction, Field), (f64, u64)>,
     /// 1-based line of its `{`.
     pub line: u64,
 }
 
+/// Which way bytes were moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Direction {
+    Read,
+    Write,
+    Trim,
+    /// All of them in one, with `unified_rw_reporting`.
+    Mixed,
+}
+
+/// Which part of an operation was timed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    /// Completion.
+    Clat,
+    /// All of it.
+    Lat,
+    /// Submission.
+    Slat,
+}
+
 /// A number of one direction.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Field {
     /// Bytes moved; 0 means the direction was not used.
     IoBytes,
@@ -63,8 +84,8 @@ pub(super) enum Field {
     Runtime,
     /// Of one kind of latency.
     Latency {
-        /// `clat`, `lat` or `slat`.
-        kind: &'static str,
+        /// Of which part.
+        kind: Kind,
         /// Whether it is in nanoseconds (3.x) or microseconds (2.x).
         is_nanos: bool,
         /// Which statistic.
@@ -98,11 +119,11 @@ enum Place {
     Error,
     SteadyState,
     Attained,
-    Direction(&'static str),
-    Field(&'static str, Plain),
-    Latency(&'static str, &'static str, bool),
-    Percentiles(&'static str, &'static str, bool),
-    Statistic(&'static str, &'static str, bool, Statistic),
+    Direction(Direction),
+    Field(Direction, Plain),
+    Latency(Direction, Kind, bool),
+    Percentiles(Direction, Kind, bool),
+    Statistic(Direction, Kind, bool, Statistic),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -224,11 +245,34 @@ impl Document {
         }
     }
 
-    fn value(&mut self, direction: &'static str, field: Field, value: f64, line: u64) {
+    fn value(&mut self, direction: Direction, field: Field, value: f64, line: u64) {
         let Some(job) = self.jobs.last_mut() else { return };
         let first = job.values.entry((direction, field)).or_insert((value, line));
         if first.0.total_cmp(&value).is_ne() {
             self.contradictions.push(line);
+        }
+    }
+}
+
+impl Direction {
+    /// As fio writes it, and as names begin.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+            Self::Trim => "trim",
+            Self::Mixed => "mixed",
+        }
+    }
+}
+
+impl Kind {
+    /// As names contain it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clat => "clat",
+            Self::Lat => "lat",
+            Self::Slat => "slat",
         }
     }
 }
@@ -258,27 +302,27 @@ fn job_place(key: &str) -> Place {
         "groupid" => Place::Group,
         "error" => Place::Error,
         "steadystate" => Place::SteadyState,
-        "read" => Place::Direction("read"),
-        "write" => Place::Direction("write"),
-        "trim" => Place::Direction("trim"),
-        "mixed" => Place::Direction("mixed"),
+        "read" => Place::Direction(Direction::Read),
+        "write" => Place::Direction(Direction::Write),
+        "trim" => Place::Direction(Direction::Trim),
+        "mixed" => Place::Direction(Direction::Mixed),
         _ => Place::Other,
     }
 }
 
-fn direction_place(direction: &'static str, key: &str) -> Place {
+fn direction_place(direction: Direction, key: &str) -> Place {
     match key {
         "io_bytes" => Place::Field(direction, Plain::IoBytes),
         "bw" => Place::Field(direction, Plain::Bw),
         "bw_bytes" => Place::Field(direction, Plain::BwBytes),
         "iops" => Place::Field(direction, Plain::Iops),
         "runtime" => Place::Field(direction, Plain::Runtime),
-        "clat_ns" => Place::Latency(direction, "clat", true),
-        "lat_ns" => Place::Latency(direction, "lat", true),
-        "slat_ns" => Place::Latency(direction, "slat", true),
-        "clat" => Place::Latency(direction, "clat", false),
-        "lat" => Place::Latency(direction, "lat", false),
-        "slat" => Place::Latency(direction, "slat", false),
+        "clat_ns" => Place::Latency(direction, Kind::Clat, true),
+        "lat_ns" => Place::Latency(direction, Kind::Lat, true),
+        "slat_ns" => Place::Latency(direction, Kind::Slat, true),
+        "clat" => Place::Latency(direction, Kind::Clat, false),
+        "lat" => Place::Latency(direction, Kind::Lat, false),
+        "slat" => Place::Latency(direction, Kind::Slat, false),
         _ => Place::Other,
     }
 }

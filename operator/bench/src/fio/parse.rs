@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::document::{Document, Field, Job, Statistic, percentile};
+use super::document::{Direction, Document, Field, Job, Statistic, percentile};
 use crate::evidence::Evidence;
 use crate::failure::{ParseError, Reason};
 use crate::json::{self, Taken};
@@ -162,10 +162,10 @@ fn report((document, states): &(Document, u32), parsed: &mut Parsed) -> bool {
 }
 
 /// Sums of a group of jobs that ran at the same time: rates add up, latencies do not.
-type Totals = BTreeMap<(u64, &'static str, &'static str), (f64, u64)>;
+type Totals = BTreeMap<(u64, Direction, &'static str), (f64, u64)>;
 
 fn of_job(job: &Job, document: &Document, parsed: &mut Parsed, totals: &mut Totals) {
-    for direction in ["read", "write", "trim", "mixed"] {
+    for direction in [Direction::Read, Direction::Write, Direction::Trim, Direction::Mixed] {
         let value = |field: Field| job.values.get(&(direction, field)).copied();
         if value(Field::IoBytes).is_none_or(|(bytes, _)| bytes <= 0.0) {
             continue;
@@ -185,7 +185,7 @@ fn of_job(job: &Job, document: &Document, parsed: &mut Parsed, totals: &mut Tota
 }
 
 /// Two spellings of one number that disagree are worth a word.
-fn check_bandwidth(job: &Job, direction: &'static str, parsed: &mut Parsed) {
+fn check_bandwidth(job: &Job, direction: Direction, parsed: &mut Parsed) {
     let value = |field| job.values.get(&(direction, field)).copied();
     let (Some((bw, line)), Some((bytes, _))) = (value(Field::Bw), value(Field::BwBytes)) else {
         return;
@@ -216,7 +216,7 @@ fn add_totals(document: &Document, totals: &Totals, parsed: &mut Parsed) {
         let labels = if is_one_group { Vec::new() } else { vec![("group", group.to_string())] };
         parsed
             .metrics
-            .push(Shown { divisor: 1.0, ..shown }.metric(direction, labels, *value, *line));
+            .push(Shown { divisor: 1.0, ..shown }.metric(*direction, labels, *value, *line));
     }
 }
 
@@ -257,7 +257,7 @@ fn shown(field: &Field) -> Option<Shown> {
             adds_up: false,
         }),
         Field::Latency { kind, is_nanos, of } => Some(Shown {
-            name: format!("{kind}_{}_us", statistic(*of)).into(),
+            name: format!("{}_{}_us", kind.name(), statistic(*of)).into(),
             unit: "us",
             divisor: if *is_nanos { 1000.0 } else { 1.0 },
             better: Some(Better::Lower),
@@ -279,13 +279,13 @@ fn statistic(of: Statistic) -> String {
 impl Shown {
     fn metric(
         self,
-        direction: &str,
+        direction: Direction,
         labels: Vec<(&'static str, String)>,
         value: f64,
         line: u64,
     ) -> Metric {
         Metric {
-            name: format!("{direction}_{}", self.name),
+            name: format!("{}_{}", direction.name(), self.name),
             labels,
             value: value / self.divisor,
             unit: self.unit.into(),
