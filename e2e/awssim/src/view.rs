@@ -48,8 +48,12 @@ impl HostView for View {
         dns_name: &str,
         mount_name: &str,
     ) -> Result<FileSystemDir, String> {
-        self.at(instance_id, |call| lustre(call, instance_id, dns_name, mount_name))
-            .unwrap_or_else(|| Err(format!("instance {instance_id} is gone")))
+        let found = self
+            .at(instance_id, |call| lustre(call, instance_id, dns_name, mount_name))
+            .unwrap_or_else(|| Err(format!("instance {instance_id} is gone")))?;
+        // The data of a file system begins to exist when somebody mounts it.
+        std::fs::create_dir_all(&found.path).map_err(|error| error.to_string())?;
+        Ok(found)
     }
 
     fn may_mount_nfs(&self, instance_id: &str, server: IpAddr) -> Result<String, String> {

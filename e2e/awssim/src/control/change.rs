@@ -278,7 +278,7 @@ pub fn config(scene: &Scene<'_>) -> Result<Value, Refusal> {
 pub fn reset(scene: &Scene<'_>) -> Result<Value, Refusal> {
     let account = scene.account()?;
     scene.shared.holds.drop_all(&account);
-    let effects = {
+    let mut effects: Vec<Effect> = {
         let mut state = scene.shared.state();
         state.forget_instance_keys(&account);
         let world = state.worlds().remove(&account);
@@ -289,6 +289,8 @@ pub fn reset(scene: &Scene<'_>) -> Result<Value, Refusal> {
             .map(|instance| Effect::Kill { instance_id: instance.id })
             .collect()
     };
+    let folder = |name: &str| scene.shared.engine.state_dir.join(name).join(&account);
+    effects.extend(["fsx", "volumes"].map(|name| Effect::Discard { path: folder(name) }));
     scene.shared.perform(effects);
     Ok(done())
 }

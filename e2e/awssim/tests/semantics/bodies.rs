@@ -58,13 +58,20 @@ impl Machines for Here {
     }
 }
 
-/// A lab with one instance whose agent is online.
-async fn lab() -> (Lab, String) {
-    let machines = Box::new(|view| {
-        let bodies = Mutex::default();
-        Arc::new(Here { view, bodies }) as Arc<dyn Machines>
+/// A lab whose instances have bodies here, and what these may ask.
+pub async fn embodied() -> (Lab, Arc<dyn HostView>) {
+    let (tell, told) = std::sync::mpsc::channel();
+    let machines = Box::new(move |view: Arc<dyn HostView>| {
+        tell.send(Arc::clone(&view)).unwrap();
+        Arc::new(Here { view, bodies: Mutex::default() }) as Arc<dyn Machines>
     });
     let lab = Lab::with(Some(machines)).await;
+    (lab, told.recv().unwrap())
+}
+
+/// A lab with one instance whose agent is online.
+async fn lab() -> (Lab, String) {
+    let (lab, _) = embodied().await;
     let profile = ("IamInstanceProfile.Name", "hpcops-head");
     let id = lab.launch(&[profile, ("UserData", "aGVsbG8=")]).await.first("instanceId");
     let online = async || {

@@ -12,6 +12,7 @@ mod control;
 mod faults;
 mod file_systems;
 mod groups;
+mod host_view;
 mod lab;
 mod launches;
 mod life;
