@@ -42,7 +42,8 @@ impl Error {
         if self.is_conflict() { "Conflict" } else { "Publish" }
     }
 
-    fn is_conflict(&self) -> bool {
+    /// Whether the object changed since it was read: the next pass sees what is stored now.
+    pub fn is_conflict(&self) -> bool {
         let Self::Publish { source } = self;
         matches!(source, kube::Error::Api(refusal) if refusal.code == 409)
     }
