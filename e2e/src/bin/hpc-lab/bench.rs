@@ -8,7 +8,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use hpc_crds::ConditionStatus;
-use hpc_e2e::{Lab, LabError, Operator, Options, Restart, Result, Story, await_condition, eventually, osu, places};
+use hpc_e2e::{
+    Lab, LabError, Operator, Options, Restart, Result, Story, await_condition, eventually, osu,
+    places,
+};
 use serde_json::json;
 
 use crate::progress::say;

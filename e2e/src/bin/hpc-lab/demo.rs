@@ -66,6 +66,9 @@ impl Demo<'_> {
         let mut placed = false;
         self.clock
             .wait("HPCCluster quickstart to be Ready", CLUSTER_READY, async || {
+                if let Some(gone) = self.gone()? {
+                    return Ok(gone);
+                }
                 if !placed {
                     placed = self.place_programs().await?;
                 }
@@ -83,6 +86,9 @@ impl Demo<'_> {
         let runs: Api<BenchmarkRun> = Api::default_namespaced(self.client.clone());
         self.clock
             .wait("BenchmarkRun quickstart-osu to be Finished", RUN_FINISHED, async || {
+                if let Some(gone) = self.gone()? {
+                    return Ok(gone);
+                }
                 let run = runs.get(RUN).await.map_err(LabError::kube("read the run"))?;
                 let status = run.status.unwrap_or_default();
                 let progress = status.progress.unwrap_or_default();
@@ -98,6 +104,12 @@ impl Demo<'_> {
             .await?;
         self.clock.tell("BenchmarkRun quickstart-osu is Finished");
         Ok(())
+    }
+
+    /// No wait outlives the lab.
+    fn gone(&self) -> Result<Option<Seen<()>>> {
+        let up = self.site.state()?.is_up();
+        Ok((!up).then(|| Seen::Hopeless("the lab was stopped meanwhile".to_owned())))
     }
 
     /// Copies the programs to where the run looks for them, once the file system exists.
