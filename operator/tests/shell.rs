@@ -1,5 +1,13 @@
 //! The shell around the planner, from the API server's and from AWS' side.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test that meets the unexpected fails"
+)]
+
 mod support;
 
 use hpc_plan::names::FINALIZER;

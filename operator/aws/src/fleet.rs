@@ -66,9 +66,11 @@ impl Shared {
 
     /// The moment after which a reading must have begun to count for this query.
     pub fn not_before(&self, query: &Query) -> Option<Instant> {
-        if query.fresh {
-            return Some(Instant::now());
-        }
+        if query.fresh { Some(Instant::now()) } else { self.last_act(query) }
+    }
+
+    /// When something was last done for the object of this query.
+    pub fn last_act(&self, query: &Query) -> Option<Instant> {
         let acts = self.acts.lock().unwrap_or_else(PoisonError::into_inner);
         acts.get(&query.scope.owner.uid).copied()
     }

@@ -108,8 +108,9 @@ struct Documents {
 }
 
 async fn documents(region: &Region, query: &Query, since: Option<Instant>) -> Documents {
-    let (document, parameters) =
-        tokio::join!(region.document(&query.document, since), region.parameters(since));
+    // A document that is active stays so: a fresh look at it tells nothing.
+    let document = region.document(&query.document, region.shared.last_act(query));
+    let (document, parameters) = tokio::join!(document, region.parameters(since));
     Documents { document, parameters }
 }
 
