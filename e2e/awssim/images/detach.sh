@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs in the rack: takes away what a dead body leaves. BODY LINK
+# Runs in the rack and a VPC: takes away what a dead body leaves. BODY LINK
 set -eu
 ip link delete "$2" 2>/dev/null || true # gone with the body's network, if the kernel was faster
 for mounted in "$1"/share/m*; do

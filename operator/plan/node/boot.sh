@@ -137,7 +137,7 @@ step_munge() {
   install -m 400 -o munge -g munge $key /etc/munge/munge.key
   systemctl stop munge || true # of the distribution: it may run with a key of its own
   unit hpcops-munge "$(command -v munged) --foreground" User=munge RuntimeDirectory=munge RuntimeDirectoryMode=0755
-  until_true 30 munge_answers
+  until_true 120 munge_answers
 }
 
 munge_answers() { munge -n | unmunge; }
@@ -149,7 +149,7 @@ step_slurm() {
   mkdir -p "$slurm/etc"
   python3 $here/head.py slurm-conf $owner >"$slurm/etc/slurm.conf"
   unit slurmctld "$slurm/sbin/slurmctld -D"
-  until_true 60 slurm_answers
+  until_true 120 slurm_answers
 }
 
 slurm_answers() { "$slurm/bin/scontrol" ping | grep -w UP; }
@@ -168,7 +168,7 @@ step_slurmd() {
 }
 
 step_register() {
-  until_true 120 python3 $here/node.py ready
+  until_true 300 python3 $here/node.py ready
 }
 
 step() {

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""What both roles need: the configuration, the metadata service, boot records, names of the nodes."""
+"""What both roles need: the configuration, the metadata service, boot records, names of the nodes.
+
+A boot starts this file some twenty times: the slow modules are imported where they are used."""
 import json
 import os
 import re
-import socket
-import subprocess
 import sys
 import time
-import urllib.request
 
 HERE = os.environ.get("HPCOPS_HERE", "/opt/hpcops")
 STATE = os.environ.get("HPCOPS_STATE", "/hpcops/state")
@@ -29,6 +28,7 @@ def identity():
 
 def imds(path):
     """One item of the instance metadata (IMDSv2), None where it answers 404."""
+    import urllib.request
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def call(where, method, headers):
@@ -151,6 +151,7 @@ def watch():
 
 def sinfo(settings):
     """Compact state of each node, {} when the scheduler does not answer."""
+    import subprocess
     command = [settings["image"]["slurmPrefix"] + "/bin/sinfo", "-h", "-N", "-o", "%N %t"]
     try:
         answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20, check=True)
@@ -161,6 +162,7 @@ def sinfo(settings):
 
 def trouble(settings):
     """Why jobs cannot run here yet, None when they can: slurmd has to answer and slurmctld to know it."""
+    import subprocess
     tool = settings["image"]["slurmPrefix"] + "/bin/scontrol"
     name = identity()["name"]
     answer = subprocess.run([tool, "show", "slurmd", name], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=20)

@@ -12,15 +12,17 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tokio::io::AsyncWriteExt as _;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 use super::failure::{failed, io_failed};
+use super::imds::Tokens;
 use super::profile::Profile;
-use super::rack::{Rack, ready_pid, tail};
+use super::rack::{Act, Rack, ready_pid, tail};
 use super::sysfs::Processors;
-use super::{Host, door, imds, locked};
+use super::vpc::Vpc;
+use super::{Host, door, locked};
 use crate::machine::{BodySpec, MachineError};
 
 /// What root in a body may not do: make device nodes, reach ports and disks of
@@ -37,8 +39,10 @@ pub struct Body {
     pid: i32,
     /// Its share, seen from the host.
     share: PathBuf,
-    /// Name of its network cable in the rack.
+    /// Name of its network cable in the VPC.
     link: String,
+    vpc: Arc<Vpc>,
+    tokens: Tokens,
     ended: watch::Receiver<bool>,
     up: Notify,
     tasks: Mutex<Vec<AbortHandle>>,
@@ -80,35 +84,47 @@ impl Body {
         let pid = ready_pid(&mut process, &id)
             .await
             .map_err(|error| failed(&id, "set up", why(&error.to_string())))?;
-        let mut cable = process
+        let cable = process
             .stdin
             .take()
             .ok_or_else(|| failed(&id, "set up", "no input"))?;
-        let body = Arc::new(Self::of(spec, pid, share, process));
-        body.plug_in(host, rack).await?;
-        cable
-            .write_all(b"connected\n")
-            .await
-            .map_err(io_failed(&id, "connect"))?;
-        tokio::select! {
-            () = body.up.notified() => Ok(body),
-            () = body.ended() => Err(failed(&id, "start its init", why("it ended"))),
-        }
-    }
-
-    fn of(spec: BodySpec, pid: i32, share: PathBuf, process: Child) -> Self {
-        let (is_ended, ended) = watch::channel(false);
-        tokio::spawn(reap(process, is_ended));
-        Self {
-            link: link_name(&spec.instance_id),
+        let body = Arc::new(Self {
+            link: link_name(&id),
+            vpc: host.vpc(rack, &spec).await?,
+            ended: reaped(process),
             spec,
             pid,
             share,
-            ended,
+            tokens: Tokens::default(),
             up: Notify::new(),
             tasks: Mutex::default(),
             exports: Mutex::default(),
             grants: AtomicU32::new(0),
+        });
+        locked(&body.tasks).push(door::serve(host, &body)?);
+        let risen = body.rise(rack, cable).await;
+        if let Err(error) = risen {
+            body.kill().await?;
+            body.clear(rack).await?;
+            return Err(failed(&id, "start its init", why(&error.to_string())));
+        }
+        Ok(body)
+    }
+
+    /// Connects it, after which it turns into the image's init.
+    async fn rise(
+        self: &Arc<Self>,
+        rack: &Rack,
+        mut cable: ChildStdin,
+    ) -> Result<(), MachineError> {
+        self.plug_in(rack).await?;
+        cable
+            .write_all(b"connected\n")
+            .await
+            .map_err(io_failed(self.id(), "connect"))?;
+        tokio::select! {
+            () = self.up.notified() => Ok(()),
+            () = self.ended() => Err(failed(self.id(), "rise", "it ended")),
         }
     }
 
@@ -117,21 +133,40 @@ impl Body {
         self.up.notify_one();
     }
 
-    async fn plug_in(self: &Arc<Self>, host: &Arc<Host>, rack: &Rack) -> Result<(), MachineError> {
-        let tasks = [imds::serve(host, self)?, door::serve(host, self)?];
-        locked(&self.tasks).extend(tasks);
+    async fn plug_in(self: &Arc<Self>, rack: &Rack) -> Result<(), MachineError> {
+        self.vpc.admit(self);
         let (router, prefix) = router(&self.spec)?;
-        let pid = self.pid.to_string();
         let mac = self
             .spec
             .network_interfaces
             .first()
             .map_or("02:00:00:00:00:01", |nic| &nic.mac);
-        rack.run(
-            self.id(),
-            "attach.sh",
-            &[&self.link, &pid, mac, &format!("{router}/{prefix}")],
-        )
+        let (pid, router) = (self.pid.to_string(), format!("{router}/{prefix}"));
+        let args = [self.link.as_str(), &pid, mac, &router];
+        let network = Some(self.vpc.pid());
+        rack.run(Act {
+            who: self.id(),
+            script: "attach.sh",
+            args: &args,
+            network,
+        })
+        .await
+    }
+
+    /// Takes away what it left in the rack.
+    pub async fn clear(&self, rack: &Rack) -> Result<(), MachineError> {
+        self.vpc.dismiss(self);
+        for task in locked(&self.tasks).drain(..) {
+            task.abort();
+        }
+        let args = [self.id(), self.link.as_str()];
+        let network = Some(self.vpc.pid());
+        rack.run(Act {
+            who: self.id(),
+            script: "detach.sh",
+            args: &args,
+            network,
+        })
         .await
     }
 
@@ -150,9 +185,9 @@ impl Body {
         self.pid
     }
 
-    /// Name of its network cable in the rack.
-    pub fn link(&self) -> &str {
-        &self.link
+    /// Its session tokens for metadata.
+    pub fn tokens(&self) -> &Tokens {
+        &self.tokens
     }
 
     /// Its share, seen from the host; in the body it is `/run/awssim`.
@@ -190,20 +225,18 @@ impl Body {
             .await
             .map_err(|late| failed(self.id(), "end", format!("its PID 1 does not go: {late}")))
     }
-
-    /// Closes what the simulator holds open in it.
-    pub fn abandon(&self) {
-        for task in locked(&self.tasks).drain(..) {
-            task.abort();
-        }
-    }
 }
 
-async fn reap(mut process: Child, is_ended: watch::Sender<bool>) {
-    if let Err(error) = process.wait().await {
-        tracing::warn!(%error, "could not wait for a body");
-    }
-    is_ended.send_replace(true);
+/// Tells when a process has ended.
+fn reaped(mut process: Child) -> watch::Receiver<bool> {
+    let (is_ended, ended) = watch::channel(false);
+    tokio::spawn(async move {
+        if let Err(error) = process.wait().await {
+            tracing::warn!(%error, "could not wait for a body");
+        }
+        is_ended.send_replace(true);
+    });
+    ended
 }
 
 fn spawn(rack: &Rack, spec: &BodySpec, console: &Path) -> Result<Child, MachineError> {
@@ -230,7 +263,7 @@ fn spawn(rack: &Rack, spec: &BodySpec, console: &Path) -> Result<Child, MachineE
             &spec.hostname,
         ])
         .args([format!("{}/{prefix}", spec.private_ip), router.to_string()])
-        .args([processors(spec).key(), profile.name, rack.body_marker()])
+        .args([processors(spec).key(), profile.name, rack.marker("body")])
         .env("CAPABILITIES", CAPABILITIES)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -252,7 +285,7 @@ fn router(spec: &BodySpec) -> Result<(Ipv4Addr, u8), MachineError> {
 }
 
 /// Link names have 15 characters at most: the end of the id is the random part.
-pub fn link_name(id: &str) -> String {
+fn link_name(id: &str) -> String {
     let tail: String = id.chars().rev().take(12).collect();
     format!("b-{}", tail.chars().rev().collect::<String>())
 }

@@ -6,35 +6,31 @@ use std::sync::Arc;
 
 use tokio::task::AbortHandle;
 
-use super::Host;
-use super::failure::io_failed;
 use super::rack::in_network;
-use crate::machine::MachineError;
+use super::vpc::Vpc;
 
 const ADDRESS: (Ipv4Addr, u16) = (Ipv4Addr::new(169, 254, 169, 253), 53);
 const HEADER: usize = 12;
 const TYPE_A: [u8; 2] = [0, 1];
 const NO_SUCH_NAME: u8 = 3;
 
-/// Serves inside the rack's network until the task is aborted.
-pub fn serve(host: &Arc<Host>, rack_pid: i32) -> Result<AbortHandle, MachineError> {
+/// Serves in a network until the task is aborted.
+pub fn serve(vpc: &Arc<Vpc>) -> std::io::Result<AbortHandle> {
     let bind = || {
         let socket = UdpSocket::bind(ADDRESS)?;
         socket.set_nonblocking(true)?;
         Ok(socket)
     };
-    let socket = in_network(rack_pid, bind)
-        .and_then(tokio::net::UdpSocket::from_std)
-        .map_err(io_failed("the rack", "serve names"))?;
-    let host = Arc::downgrade(host);
+    let socket = in_network(vpc.pid(), bind).and_then(tokio::net::UdpSocket::from_std)?;
+    let vpc = Arc::downgrade(vpc);
     let task = tokio::spawn(async move {
         let mut buffer = [0; 1500];
         loop {
             let Ok((size, from)) = socket.recv_from(&mut buffer).await else {
                 continue;
             };
-            let Some(host) = host.upgrade() else { return };
-            let lookup = |name: &str| host.address_of(name);
+            let Some(vpc) = vpc.upgrade() else { return };
+            let lookup = |name: &str| vpc.address_of(name);
             if let Some(answer) = buffer.get(..size).and_then(|query| answer(query, lookup)) {
                 // A lost answer is asked again, as with any resolver.
                 let _ = socket.send_to(&answer, from).await;
@@ -42,16 +38,6 @@ pub fn serve(host: &Arc<Host>, rack_pid: i32) -> Result<AbortHandle, MachineErro
         }
     });
     Ok(task.abort_handle())
-}
-
-impl Host {
-    fn address_of(&self, name: &str) -> Option<Ipv4Addr> {
-        let bodies = self.all();
-        let found = bodies
-            .iter()
-            .find(|body| body.spec().hostname.eq_ignore_ascii_case(name))?;
-        Some(found.spec().private_ip)
-    }
 }
 
 /// The answer to one query; `None` for what is no query.

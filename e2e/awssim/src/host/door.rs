@@ -15,6 +15,7 @@ use tokio::task::AbortHandle;
 use super::body::Body;
 use super::disks::mount_below;
 use super::failure::io_failed;
+use super::rack::Act;
 use super::{Host, locked};
 use crate::machine::MachineError;
 
@@ -127,9 +128,14 @@ impl Host {
             .into_iter()
             .chain(what.iter().copied())
             .collect();
-        rack.run(body.id(), "grant.sh", &args)
-            .await
-            .map_err(|error| error.to_string())?;
+        rack.run(Act {
+            who: body.id(),
+            script: "grant.sh",
+            args: &args,
+            network: None,
+        })
+        .await
+        .map_err(|error| error.to_string())?;
         Ok(format!("/run/awssim/{name}"))
     }
 

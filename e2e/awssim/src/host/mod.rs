@@ -18,6 +18,7 @@ mod rack;
 mod sysfs;
 #[cfg(test)]
 mod tests;
+mod vpc;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -28,11 +29,12 @@ use async_trait::async_trait;
 use tokio::sync::{Mutex as AsyncMutex, OnceCell};
 use tokio::task::AbortHandle;
 
-use self::body::{Body, link_name};
+use self::body::Body;
 use self::disks::Disks;
 use self::failure::io_failed;
 use self::profile::Profile;
 use self::rack::Rack;
+use self::vpc::Vpc;
 use crate::machine::{
     BodySpec, Command, ExecOutput, HostView, MachineError, Machines, MachinesFactory,
 };
@@ -66,6 +68,7 @@ pub(crate) struct Host {
     slots: Mutex<BTreeMap<String, Slot>>,
     bodies: Mutex<BTreeMap<String, Arc<Body>>>,
     killed: Mutex<BTreeSet<String>>,
+    vpcs: AsyncMutex<BTreeMap<String, Arc<Vpc>>>,
     layers: AsyncMutex<BTreeSet<String>>,
     tasks: Mutex<Vec<AbortHandle>>,
 }
@@ -88,6 +91,7 @@ impl Bodies {
             slots: Mutex::default(),
             bodies: Mutex::default(),
             killed: Mutex::default(),
+            vpcs: AsyncMutex::default(),
             layers: AsyncMutex::default(),
             tasks: Mutex::default(),
         };
@@ -112,9 +116,6 @@ impl Drop for Bodies {
     fn drop(&mut self) {
         for task in locked(&self.host.tasks).drain(..) {
             task.abort();
-        }
-        for body in std::mem::take(&mut *locked(&self.host.bodies)).into_values() {
-            body.abandon();
         }
     }
 }
@@ -156,8 +157,6 @@ impl Host {
         self.rack
             .get_or_try_init(|| async {
                 let rack = Rack::start(&self.config.prefix, &self.config.state_dir).await?;
-                self.keep(dns::serve(self, rack.pid())?);
-                self.keep(proxy::serve(self.view.endpoint(), rack.pid())?);
                 self.keep(self.watch_volumes());
                 Ok(rack)
             })
@@ -196,16 +195,24 @@ impl Host {
         task.abort_handle()
     }
 
+    /// The network of an instance, made for the first of its account and region.
+    async fn vpc(&self, rack: &Rack, spec: &BodySpec) -> Result<Arc<Vpc>, MachineError> {
+        let mut vpcs = self.vpcs.lock().await;
+        let key = Vpc::key(spec);
+        if let Some(vpc) = vpcs.get(&key) {
+            return Ok(Arc::clone(vpc));
+        }
+        let vpc = Vpc::start(rack, &key, &self.view).await?;
+        vpcs.insert(key, Arc::clone(&vpc));
+        Ok(vpc)
+    }
+
     /// Takes away what a body left, after its end.
     async fn clear(&self, body: &Body) -> Result<(), MachineError> {
         locked(&self.bodies).remove(body.id());
-        body.abandon();
         self.disks.release(body.id());
         match self.rack() {
-            Some(rack) => {
-                rack.run(body.id(), "detach.sh", &[body.id(), body.link()])
-                    .await
-            }
+            Some(rack) => body.clear(rack).await,
             None => Ok(()),
         }
     }
@@ -239,20 +246,10 @@ impl Machines for Bodies {
         }
         let rack = self.host.standing_rack().await?;
         self.host.prepare(rack, &spec).await?;
-        match Body::start(&self.host, rack, spec).await {
-            Ok(body) => {
-                self.host.watch_end(&body);
-                locked(&self.host.bodies).insert(id, body);
-                Ok(())
-            }
-            Err(error) => {
-                // Its process ends with its cable; what it left in the rack goes now.
-                if let Err(left) = rack.run(&id, "detach.sh", &[&id, &link_name(&id)]).await {
-                    tracing::warn!(instance = id, error = %left, "could not clear a failed start");
-                }
-                Err(error)
-            }
-        }
+        let body = Body::start(&self.host, rack, spec).await?;
+        self.host.watch_end(&body);
+        locked(&self.host.bodies).insert(id, body);
+        Ok(())
     }
 
     async fn exec(&self, instance_id: &str, command: Command) -> Result<ExecOutput, MachineError> {

@@ -1,25 +1,21 @@
-//! Brings a body's calls to the simulated services out of the rack: bytes in,
+//! Brings a body's calls to the simulated services out of its network: bytes in,
 //! bytes out, to the address on which the simulator listens.
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 
 use tokio::net::TcpStream;
 use tokio::task::AbortHandle;
 
-use super::failure::io_failed;
-use super::rack::in_network;
-use crate::machine::MachineError;
+use super::rack::listen;
+use super::vpc::Vpc;
 
-/// Listens at the address of `profile::ENDPOINT`.
-pub fn serve(to: SocketAddr, rack_pid: i32) -> Result<AbortHandle, MachineError> {
-    let listen = || {
-        let listener = TcpListener::bind((Ipv4Addr::new(169, 254, 170, 1), 80))?;
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    };
-    let listener = in_network(rack_pid, listen)
-        .and_then(tokio::net::TcpListener::from_std)
-        .map_err(io_failed("the rack", "serve the endpoints"))?;
+/// The address of `profile::ENDPOINT`.
+const ADDRESS: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(169, 254, 170, 1)), 80);
+
+/// Serves in a network until the task is aborted.
+pub fn serve(vpc: &Arc<Vpc>, to: SocketAddr) -> std::io::Result<AbortHandle> {
+    let listener = listen(vpc.pid(), ADDRESS)?;
     let task = tokio::spawn(async move {
         loop {
             if let Ok((stream, _)) = listener.accept().await {

@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::io::{self, Read as _};
+use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -21,7 +22,8 @@ use super::failure::{failed, io_failed};
 use crate::machine::MachineError;
 
 /// Scripts that run in the rack's namespaces, kept in its folder.
-const SCRIPTS: [(&str, &str); 4] = [
+const SCRIPTS: [(&str, &str); 5] = [
+    ("vpc.sh", include_str!("../../images/vpc.sh")),
     ("setup.sh", include_str!("../../images/setup.sh")),
     ("attach.sh", include_str!("../../images/attach.sh")),
     ("detach.sh", include_str!("../../images/detach.sh")),
@@ -31,11 +33,25 @@ const SCRIPTS: [(&str, &str); 4] = [
 /// The name under which failures of the rack itself are reported.
 const WHO: &str = "the rack";
 
+/// One of the rack's scripts at work.
+#[derive(Debug, Clone, Copy)]
+pub struct Act<'a> {
+    /// For whom; named in the error.
+    pub who: &'a str,
+    /// The script's name.
+    pub script: &'a str,
+    /// Its arguments.
+    pub args: &'a [&'a str],
+    /// Process whose network it runs in.
+    pub network: Option<i32>,
+}
+
 /// A running rack.
 pub struct Rack {
     /// Host's process id of the rack's PID 1.
     pid: i32,
     prefix: String,
+    log_file: PathBuf,
     // Closing it ends the rack; it is held, never written.
     _line: ChildStdin,
     _process: Child,
@@ -50,14 +66,14 @@ impl Rack {
         let script = state_dir.join("rack.sh");
         fs::write(&script, include_str!("../../images/rack.sh"))
             .map_err(io_failed(WHO, "write the script"))?;
-        let log =
-            fs::File::create(state_dir.join("rack.log")).map_err(io_failed(WHO, "open its log"))?;
+        let log_file = state_dir.join("rack.log");
+        let log = fs::File::create(&log_file).map_err(io_failed(WHO, "open its log"))?;
         end_predecessors(prefix);
         let mut process = Command::new("unshare")
-            .args(["--mount", "--net", "--pid", "--fork", "--kill-child"])
+            .args(["--mount", "--pid", "--fork", "--kill-child"])
             .args(["--propagation", "private", "sh"])
             .args([script.as_os_str(), folder.as_os_str()])
-            .arg(marker(prefix))
+            .arg(marker("rack", prefix))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(log)
@@ -72,6 +88,7 @@ impl Rack {
         let rack = Self {
             pid,
             prefix: prefix.to_owned(),
+            log_file,
             _line: line,
             _process: process,
         };
@@ -91,14 +108,14 @@ impl Rack {
         PathBuf::from(format!("/proc/{}/cwd", self.pid))
     }
 
-    /// The word that the command line of a body holds.
-    pub fn body_marker(&self) -> String {
-        format!("awssim-body={}", self.prefix)
+    /// What the command lines of a kind of process hold, and nobody else's.
+    pub fn marker(&self, kind: &str) -> String {
+        marker(kind, &self.prefix)
     }
 
-    /// The host's process id of the rack's PID 1.
-    pub fn pid(&self) -> i32 {
-        self.pid
+    /// Where the rack and its networks say what went wrong.
+    pub fn log(&self) -> io::Result<fs::File> {
+        fs::File::options().append(true).open(&self.log_file)
     }
 
     /// `nsenter` into the rack's mounts and its folder, and more as asked.
@@ -110,10 +127,17 @@ impl Rack {
         command
     }
 
-    /// Runs one of the rack's scripts in its mounts and network.
-    pub async fn run(&self, who: &str, script: &str, args: &[&str]) -> Result<(), MachineError> {
+    /// Runs one of the rack's scripts in its mounts and, if asked, a network.
+    pub async fn run(&self, act: Act<'_>) -> Result<(), MachineError> {
+        let Act {
+            who,
+            script,
+            args,
+            network,
+        } = act;
+        let network = network.map(|pid| format!("--net=/proc/{pid}/ns/net"));
         let output = self
-            .enter(&["--net"])
+            .enter(&network.as_deref().into_iter().collect::<Vec<_>>())
             .args(["sh", script])
             .args(args)
             .output()
@@ -137,14 +161,13 @@ impl Drop for Rack {
     }
 }
 
-/// What the command line of a rack holds, and nobody else's.
-fn marker(prefix: &str) -> String {
-    format!("awssim-rack={prefix}")
+fn marker(kind: &str, prefix: &str) -> String {
+    format!("awssim-{kind}={prefix}")
 }
 
 /// Kills racks of this prefix; their bodies go with them.
 fn end_predecessors(prefix: &str) {
-    let wanted = marker(prefix);
+    let wanted = marker("rack", prefix);
     for pid in process_ids() {
         if command_line(pid).contains(&wanted) {
             let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
@@ -199,6 +222,16 @@ pub fn in_network<T: Send + 'static>(
     thread
         .join()
         .unwrap_or_else(|_| Err(io::Error::other("the thread in the namespace panicked")))
+}
+
+/// Listens inside the network namespace of a process.
+pub fn listen(pid: i32, address: SocketAddr) -> io::Result<tokio::net::TcpListener> {
+    let bind = move || {
+        let listener = std::net::TcpListener::bind(address)?;
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    };
+    in_network(pid, bind).and_then(tokio::net::TcpListener::from_std)
 }
 
 /// Writes a file below a folder with its parents, readable by all.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::lab::{Lab, command, spec, until};
 use crate::host::locked;
-use crate::machine::{Command, ExecEnd, MachineError, Machines as _};
+use crate::machine::{BodySpec, Command, ExecEnd, MachineError, Machines as _};
 
 /// What the machine's own kernel says; a body must not change it.
 fn machine() -> Vec<String> {
@@ -172,22 +172,32 @@ async fn an_instance_without_a_profile_has_no_agent_online() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_simulators_use_the_same_addresses_and_never_meet() {
+async fn simulators_and_accounts_use_the_same_addresses_and_never_meet() {
     let Some(one) = Lab::new().await else { return };
     let Some(two) = Lab::new().await else { return };
-    let mut ids = Vec::new();
-    for lab in [&one, &two] {
-        ids.push((lab.start(spec(10)).await, lab.start(spec(11)).await));
+    let mut pairs = Vec::new();
+    for (lab, account) in [
+        (&one, "111122223333"),
+        (&one, "444455556666"),
+        (&two, "111122223333"),
+    ] {
+        let of = |last| BodySpec {
+            account: account.to_owned(),
+            ..spec(last)
+        };
+        let server = lab.start(of(11)).await;
+        let serve = format!(
+            "echo {server} >/run/name; cd /run; setsid python3 -m http.server 8080 >/dev/null 2>&1 &"
+        );
+        lab.output(&server, &serve).await;
+        pairs.push((lab, lab.start(of(10)).await, server));
     }
-    let serve = "echo $1 >/run/name; cd /run; setsid python3 -m http.server 8080 >/dev/null 2>&1 &";
-    one.output(&ids[0].1, &serve.replace("$1", "one")).await;
-    two.output(&ids[1].1, &serve.replace("$1", "two")).await;
-    for (lab, id, expected) in [(&one, &ids[0].0, "one"), (&two, &ids[1].0, "two")] {
+    for (lab, client, server) in pairs {
         let ask = "curl -sS --max-time 5 http://ip-10-0-0-11.ec2.internal:8080/name";
         until("a neighbour", async || {
-            let left = lab.exec(id, ask).await;
+            let left = lab.exec(&client, ask).await;
             let name = String::from_utf8_lossy(&left.stdout).trim().to_owned();
-            if name == expected {
+            if name == server {
                 Ok(())
             } else {
                 Err(format!("{left:?}"))
@@ -198,7 +208,7 @@ async fn two_simulators_use_the_same_addresses_and_never_meet() {
         let outside =
             "curl -s --max-time 5 http://192.0.2.1/; echo $?; getent hosts example.com; echo $?";
         assert_eq!(
-            lab.output(id, outside).await,
+            lab.output(&client, outside).await,
             "7\n2",
             "no way out, no name outside"
         );

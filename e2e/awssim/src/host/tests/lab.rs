@@ -20,7 +20,7 @@ use crate::machine::{
 
 const IMAGE: &str = "aws-parallelcluster-3.14.0-amzn2023-hvm-x86_64-202509";
 pub const DNS_NAME: &str = "fs-0123456789abcdef0.fsx.us-east-1.amazonaws.com";
-const LIMIT: Duration = Duration::from_secs(90);
+const LIMIT: Duration = Duration::from_secs(300);
 
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
