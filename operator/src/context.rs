@@ -101,7 +101,7 @@ impl Context {
         if self.memory.is_news(object, &text) {
             let meta = object.meta();
             let (namespace, name) = (meta.namespace.as_deref(), meta.name.as_deref());
-            tracing::info!(namespace, name, "plan\n{text}");
+            tracing::info!(namespace, name, plan = text, "plan");
         }
     }
 

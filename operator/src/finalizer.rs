@@ -37,8 +37,8 @@ where
 {
     let others = object.finalizers().iter().filter(|name| *name != FINALIZER).cloned();
     match set(ctx, object, others.collect()).await {
-        Ok(_) => ctx.memory.forget(object),
-        Err(gone) if gone.kind == Kind::NotFound => ctx.memory.forget(object),
+        Ok(_) => ctx.memory.released(object),
+        Err(gone) if gone.kind == Kind::NotFound => ctx.memory.released(object),
         Err(refused) => return Err(refused),
     }
     Ok(())

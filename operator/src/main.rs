@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use clap::{CommandFactory, Parser};
+use clap::Parser;
 use hpc_aws::Aws;
 use hpc_operator::context::Context;
 use hpc_operator::flags::{Cli, Command, Flags};
@@ -14,6 +14,7 @@ use hpc_operator::lease::Lease;
 use hpc_operator::{cluster, run, telemetry};
 use kube::Client;
 use tokio::net::TcpListener;
+use tokio::signal::ctrl_c;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
@@ -23,16 +24,13 @@ async fn main() -> ExitCode {
     let ended = match (cli.command, cli.flags) {
         (Some(Command::Crds), _) => print_crds(),
         (None, Some(flags)) => operate(flags).await,
-        (None, None) => Cli::command().print_help().map_err(Into::into),
+        (None, None) => Err("--installation-id is required".into()),
     };
-    ended.map_or_else(
-        |error| {
-            tracing::error!(%error, "the operator ends");
-            eprintln!("error: {error}");
-            ExitCode::FAILURE
-        },
-        |()| ExitCode::SUCCESS,
-    )
+    let failed = |error| {
+        eprintln!("error: {error}");
+        ExitCode::FAILURE
+    };
+    ended.map_or_else(failed, |()| ExitCode::SUCCESS)
 }
 
 /// One document each; JSON is YAML, and kubectl reads either.
@@ -65,17 +63,15 @@ async fn operate(flags: Flags) -> Result<(), Box<dyn Error>> {
         ..Context::new(client, cloud, flags.settings(), job_poll)
     });
     let (end, ended) = watch::channel(false);
-    // One controller per kind, side by side.
     let clusters = cluster::serve(Arc::clone(&context), ended.clone());
     let kinds = async { tokio::join!(clusters, run::serve(context, ended)) };
     tokio::pin!(kinds);
     let mut terminated = signal(SignalKind::terminate())?;
-    let mut interrupted = signal(SignalKind::interrupt())?;
     tokio::select! {
         _ = &mut kinds => return Err("the controllers ended by themselves".into()),
         () = lease.until_lost() => return Err("the lease is lost".into()),
         _ = terminated.recv() => {}
-        _ = interrupted.recv() => {}
+        _ = ctrl_c() => {}
     }
     end.send_replace(true);
     kinds.await;

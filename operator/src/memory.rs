@@ -19,6 +19,7 @@ pub struct Memory {
 struct Known {
     version: Option<String>,
     logged: Option<u64>,
+    released: bool,
 }
 
 impl Memory {
@@ -55,9 +56,19 @@ impl Memory {
         std::mem::replace(&mut known.logged, hash) != hash
     }
 
-    /// The object is gone.
-    pub fn forget(&self, object: &impl Resource) {
-        self.lock().remove(uid(object));
+    /// Our finalizer is off: the object is gone, or at least no longer ours.
+    pub fn released(&self, object: &impl Resource) {
+        self.lock().entry(uid(object).to_owned()).or_default().released = true;
+    }
+
+    /// Whether this pass let the object go; if so it is forgotten.
+    pub fn forget_released(&self, object: &impl Resource) -> bool {
+        let mut objects = self.lock();
+        let released = objects.get(uid(object)).is_some_and(|known| known.released);
+        if released {
+            objects.remove(uid(object));
+        }
+        released
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Known>> {
@@ -100,8 +111,10 @@ mod tests {
         for (version, stale) in [("9", true), ("10", false), ("11", false), ("x", false)] {
             assert_eq!(memory.is_stale(&object(version)), stale, "{version}");
         }
-        memory.forget(&object("10"));
-        assert!(!memory.is_stale(&object("9")));
+        assert!(!memory.forget_released(&object("10")));
+        memory.released(&object("10"));
+        assert!(memory.forget_released(&object("10")));
+        assert!(!memory.is_stale(&object("9")) && !memory.forget_released(&object("10")));
     }
 
     #[test]

@@ -36,7 +36,8 @@ impl Speaks for BenchmarkRunStatus {
     }
 }
 
-/// Stores the status and tells of transitions. An object that is gone needs neither.
+/// Stores the status and tells of transitions. An object that is gone, or that this pass let go,
+/// needs neither.
 ///
 /// # Errors
 /// When the API server refuses or does not answer; a conflict means to look again at once.
@@ -50,6 +51,9 @@ where
         + DeserializeOwned,
     K::Status: Speaks + PartialEq,
 {
+    if ctx.memory.forget_released(object) {
+        return Ok(());
+    }
     let after = status.conditions().to_vec();
     if object.status() != Some(&status) {
         match store(ctx, object, status).await {
@@ -112,9 +116,9 @@ fn event(condition: &Condition) -> Event {
     }
 }
 
-/// Waiting is not trouble; being refused or stalled is.
+/// Being refused or stalled is trouble; waiting is not, and neither is that a run is not over.
 fn is_trouble(condition: &Condition) -> bool {
-    const WAITS: [&str; 8] = [
+    const WAITS: [&str; 9] = [
         "Pending",
         "Creating",
         "Deleting",
@@ -123,8 +127,13 @@ fn is_trouble(condition: &Condition) -> bool {
         "Queued",
         "Running",
         "Paused",
+        "ClusterNotReady",
     ];
+    let is_goal = condition.known_type().is_some_and(|type_| {
+        matches!(type_, ConditionType::Ready | ConditionType::Succeeded)
+            || ConditionType::CLUSTER_PARTS.contains(&type_)
+    });
+    let is_refused = is_goal && condition.status == ConditionStatus::False;
     condition.is(ConditionType::Stalled)
-        || (condition.status == ConditionStatus::False
-            && !WAITS.contains(&condition.reason.as_str()))
+        || (is_refused && !WAITS.contains(&condition.reason.as_str()))
 }

@@ -13,11 +13,12 @@ mod error;
 mod fleet;
 mod guard;
 mod observe;
+mod offer;
 mod price;
 mod region;
 mod run;
 #[cfg(test)]
-mod wire;
+mod tests;
 mod words;
 
 use std::collections::BTreeMap;

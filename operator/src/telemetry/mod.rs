@@ -120,7 +120,8 @@ impl Drop for Pass {
 pub fn log() {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let filter = filter.unwrap_or_else(|_unset| "info".into());
-    tracing_subscriber::fmt().json().flatten_event(true).with_env_filter(filter).init();
+    let lines = tracing_subscriber::fmt().json().flatten_event(true).with_env_filter(filter);
+    lines.with_current_span(false).with_span_list(false).init();
 }
 
 /// A panic anywhere ends the process: half a pass must not be followed by another one.

@@ -97,7 +97,8 @@ impl Store {
             self.writes.push(format!("{method} {}", body["reason"].as_str().unwrap_or_default()));
             return (StatusCode::CREATED, body.clone());
         }
-        let Some(mut object) = self.object.clone() else { return refusal(404, "NotFound") };
+        // A write that names a version of what is gone is a conflict, as in the real one.
+        let Some(mut object) = self.object.clone() else { return refusal(409, "Conflict") };
         let expected = &body["metadata"]["resourceVersion"];
         if !expected.is_null() && *expected != object["metadata"]["resourceVersion"] {
             return refusal(409, "Conflict");
