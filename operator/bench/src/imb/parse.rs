@@ -31,6 +31,8 @@ static TITLE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^# Benchmarking\s+(\S
 static PROCESSES: LazyLock<Regex> = LazyLock::new(|| pattern(r"^# #processes = (\d+)"));
 static GROUPS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^# \( (\d+) groups of (\d+) processes each running simultaneous"));
+/// The ranks of a group.
+static MEMBERS: LazyLock<Regex> = LazyLock::new(|| pattern(r"^# Group\s+\d+:"));
 static MODE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^#\s+MODE: (\S+)"));
 static LISTED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^# ([A-Z][A-Za-z0-9_]+)\s*$"));
 static SKIPPED: LazyLock<Regex> =
@@ -163,7 +165,7 @@ impl Reader {
             note("processes", &found[2]);
         } else if let Some(found) = MODE.captures(line.text) {
             note("mode", &found[1]);
-        } else {
+        } else if !MEMBERS.is_match(line.text) {
             self.columns(line);
         }
     }

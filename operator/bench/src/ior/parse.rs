@@ -48,7 +48,9 @@ impl Reader {
         if NOTICE.is_match(line.text) {
             return self.notice(line);
         }
-        if json::is_start(line.text) {
+        // Some versions print their title before the document.
+        let is_untouched = self.runs.last().is_some_and(|run| run.tests.is_empty());
+        if json::is_start(line.text) && !is_untouched {
             self.begin(line.number);
         }
         let Some(run) = self.runs.last_mut() else { return self.first(line) };

@@ -15,7 +15,11 @@ use crate::parsed::{Complete, Parsed};
 
 /// What stands before a message: `Mon Jun 10 07:00:00, Info:  `, `Rank:        0 | Info    | `,
 /// `2026-08-22 12:34:56.123 info 0 : `.
-const PREFIX: &str = r"(?:^\s*|, Info:\s*|\| Info\s*\|\s*|\binfo\s+\S+\s*:\s*)";
+static PREFIX: LazyLock<Regex> = LazyLock::new(|| {
+    pattern(
+        r"^\s*(?:\w{3} \w{3} [ \d]\d \d\d:\d\d:\d\d, Info:|Rank:\s*\d+\s*\| Info\s*\||\d{4}-\d\d-\d\d \S+\s+info\s+\S+\s*:)",
+    )
+});
 
 const ELAPSED: Rule = measure("elapsed_s", "s", Lower, "");
 const COMPUTE: Rule = measure("compute_s", "s", Lower, "");
@@ -45,24 +49,21 @@ const LABELS: &[(&str, Read)] = &[
     (r"Total calculated HW-FLOP:(.*)$", |f, c, l| prefixed(f, &HW_TOTAL, &c[1], l)),
     (r"Total calculated NZ-FLOP:(.*)$", |f, c, l| prefixed(f, &NZ_TOTAL, &c[1], l)),
     (r"NZ part of HW-FLOP:\s*(\S+)\s*%", |f, c, l| plain(f, &PART, &c[1], l)),
-    (r"(\S.*?\S)\s+calculated (HW|NZ)-(G?)FLOP:(.*)$", category),
+    (r"([A-Za-z][\w -]{0,60}?)\s+calculated (HW|NZ)-(G?)FLOP:(.*)$", category),
 ];
 
-static PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| {
-    LABELS.iter().map(|(label, _)| pattern(&format!("{PREFIX}{label}"))).collect()
-});
-static WELCOME: LazyLock<Regex> =
-    LazyLock::new(|| pattern(&format!(r"{PREFIX}Welcome(?: to SeisSol)?\s*$")));
-static DONE: LazyLock<Regex> = LazyLock::new(|| {
-    pattern(&format!(r"{PREFIX}(?:Simulation done\.|SeisSol done\. Goodbye\.)\s*$"))
-});
+static PATTERNS: LazyLock<Vec<Regex>> =
+    LazyLock::new(|| LABELS.iter().map(|(label, _)| pattern(&format!(r"^{label}"))).collect());
+static WELCOME: LazyLock<Regex> = LazyLock::new(|| pattern(r"^Welcome(?: to SeisSol)?$"));
+static DONE: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^(?:Simulation done\.|SeisSol done\. Goodbye\.)$"));
 static FATAL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
         r"(?:, Error:|\| Error\s*\||\berror\s+\S+\s*: )|Inf/NaN|slurmstepd: error: \*\*\*|MPI_ABORT was invoked|terminate called",
     )
 });
 static WORDS: LazyLock<Regex> =
-    LazyLock::new(|| pattern(r"time|FLOP|[Dd]one|Welcome|[Ee]rror|NaN|ABORT|terminate"));
+    LazyLock::new(|| pattern(r"[Tt]ime|FLOP|[Dd]one|Welcome|[Ee]rror|NaN|ABORT|terminate"));
 
 /// Reads one log.
 #[derive(Debug, Default)]
@@ -89,18 +90,18 @@ impl Reader {
     }
 
     fn message(&mut self, line: Line<'_>) {
-        if WELCOME.is_match(line.text) {
+        if self.fatal.is_none() && FATAL.is_match(line.text) {
+            self.fatal = Some((line.number, shortened(line.text)));
+        }
+        let text = unprefixed(line.text);
+        if WELCOME.is_match(text) {
             self.facts.next();
             self.is_done = false;
             self.fatal = None;
         }
-        self.is_done |= DONE.is_match(line.text);
-        if self.fatal.is_none() && FATAL.is_match(line.text) {
-            self.fatal = Some((line.number, shortened(line.text)));
-        }
+        self.is_done |= DONE.is_match(text);
         let mut labels = LABELS.iter().zip(PATTERNS.iter());
-        let found =
-            labels.find_map(|((_, read), pattern)| Some((read, pattern.captures(line.text)?)));
+        let found = labels.find_map(|((_, read), pattern)| Some((read, pattern.captures(text)?)));
         if let Some((read, captures)) = found {
             read(&mut self.facts, &captures, line);
         }
@@ -133,6 +134,13 @@ impl Reader {
         }
         Ok(parsed)
     }
+}
+
+/// The message of a line, without what the launcher and the logger put before it.
+fn unprefixed(line: &str) -> &str {
+    let (_, rest) = crate::prefix::split(line);
+    let end = PREFIX.find(rest).map_or(0, |found| found.end());
+    rest.get(end..).unwrap_or_default().trim()
 }
 
 fn duration(facts: &mut Facts, rule: &Rule, text: &str, line: Line<'_>) {
