@@ -17,7 +17,7 @@ pub const OTHER_SUBNET: &str = "subnet-0a1b2c3d4e5f60719";
 /// The tag by which calls are named.
 pub const ROLE: &str = "hpcops.dev:role";
 
-const DEADLINE: Duration = Duration::from_secs(20);
+const DEADLINE: Duration = Duration::from_secs(60);
 
 /// A simulator whose delays are all zero until a test sets some, as one
 /// account sees it.
@@ -190,12 +190,13 @@ impl Lab {
         answer.first("name")
     }
 
-    /// Repeats until it holds; fails after the deadline.
+    /// Asks again and again until it holds; fails after the deadline.
     pub async fn until(&self, what: &str, holds: impl AsyncFn() -> bool) {
         let end = Instant::now() + DEADLINE;
+        let mut ticks = tokio::time::interval(Duration::from_millis(5));
         while !holds().await {
             assert!(Instant::now() < end, "gave up waiting until {what}");
-            tokio::task::yield_now().await;
+            ticks.tick().await;
         }
     }
 }
