@@ -130,7 +130,11 @@ impl<'a> Fleet<'a> {
         if missing.is_empty() {
             return self.call_off().unwrap_or_else(|| self.verdict_of_nodes());
         }
-        if !head_ready && self.intent.is_none_or(|intent| intent.state == IntentState::Settled) {
+        let begins = self.intent.is_none_or(|intent| match intent.state {
+            IntentState::Settled | IntentState::Abandoned => true,
+            IntentState::Open | IntentState::Acted => false,
+        });
+        if !head_ready && begins {
             let wait = Wait::HeadFirst { queue: self.queue.name.clone() };
             return Part { waits: vec![wait], ..Part::pending() };
         }

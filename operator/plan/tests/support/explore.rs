@@ -3,6 +3,13 @@
 //! The fair course is: a whole pass, then a tick, for ever. From each state of a course every fault
 //! of [`faults`] is tried, as long as the course may have one more; what comes of it is a course of
 //! its own. Two states are one when they will behave alike, so courses that meet are followed once.
+//!
+//! What is exhaustive: with one fault, every fault at every state of every course that shape of
+//! cluster can take, every prefix and suffix of the steps of every plan as a crash, and every
+//! earlier status as a rollback. With two faults the same for every pair, but that a rollback after
+//! another fault goes back along the course on which its state was met first. What is not: orders
+//! of the steps of one plan other than its own and its reverse, a tick between two of them, and
+//! delays other than those of the world.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
