@@ -56,9 +56,13 @@ report='read -r host </proc/sys/kernel/hostname
 printf "hpcops: rank %s host %s\n" "${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${SLURM_PROCID:-unknown}}}" "$host" >&2
 exec "$@"'
 
+# What MPI and fabric say of themselves goes to a file of its own and is shown after the table: both in one stream tear
+# each other's lines apart.
+evidence=$PWD/evidence.log
 say "program ${program[-1]}"
 say "mpirun-start epoch-ms=$(now_ms)"
 code=0
-"$mpirun" "${mpirun_arguments[@]}" bash -c "$report" hpcops-rank "${program[@]}" "${arguments[@]}" || code=$?
+"$mpirun" "${mpirun_arguments[@]}" bash -c "$report" hpcops-rank "${program[@]}" "${arguments[@]}" 2>"$evidence" || code=$?
+cat "$evidence"
 say "mpirun-end epoch-ms=$(now_ms) code=$code"
 exit "$code"
