@@ -20,6 +20,7 @@ pub async fn run(site: &Site) -> Result<()> {
         clock.tell("no lab is up");
         return site.forget();
     }
+    clock.tell(&format!("stopping the lab in {}", site.name()));
     stop(site, &state, clock).await?;
     clock.tell("the lab is down; nothing of it is left");
     Ok(())

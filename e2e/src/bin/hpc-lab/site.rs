@@ -45,9 +45,16 @@ impl State {
 }
 
 impl Site {
-    /// The site of the checkout this program was built from.
+    /// The site of the checkout this program was built from, or another one beside it.
     pub fn here() -> Self {
-        Self { dir: places::root().join(".lab") }
+        let told = std::env::var_os("HPCOPS_LAB_DIR").map(PathBuf::from);
+        Self { dir: told.unwrap_or_else(|| places::root().join(".lab")) }
+    }
+
+    /// Its folder, as a person would name it.
+    pub fn name(&self) -> String {
+        let relative = self.dir.strip_prefix(places::root()).unwrap_or(&self.dir);
+        relative.display().to_string()
     }
 
     /// A file of the site.

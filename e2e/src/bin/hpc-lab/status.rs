@@ -23,6 +23,6 @@ pub fn run(site: &Site) -> Result<()> {
     } else {
         say(&format!("simulated AWS: {}/_sim/ledger", state.sim_url));
     }
-    say("use it with: . .lab/env");
+    say(&format!("use it with: . {}/env", site.name()));
     Ok(())
 }

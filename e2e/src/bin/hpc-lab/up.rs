@@ -50,7 +50,7 @@ pub async fn run(site: &Site, wishes: &Wishes) -> Result<State> {
     check_rights(wishes)?;
     down::stop(site, &state, clock).await?;
     let state = start(site, wishes, clock).await?;
-    clock.tell("the lab is up; use it with: . .lab/env");
+    clock.tell(&format!("the lab is up; use it with: . {}/env", site.name()));
     Ok(state)
 }
 
