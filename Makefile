@@ -22,7 +22,7 @@ test-full: ## the same with every kill point, the random walks and the mutants
 	@e2e/make/run.sh full
 
 mutants: install ## break the planner on purpose and see the named tests turn red
-	@e2e/make/mutants.sh
+	@operator/plan/tests/mutants/run.sh
 
 repeat: build ## one story many times: make repeat STORY=name N=20
 	@test -n "$(STORY)" || { echo "usage: make repeat STORY=name [N=20]" >&2; exit 2; }

@@ -60,5 +60,5 @@ stage "oracle answers" e2e/make/oracle.sh drive
 [ "$mode" != full ] || export HPCOPS_FULL=1
 stage "stories" e2e/make/stories.sh
 stage "oracle requests" e2e/make/oracle.sh requests "$HPCOPS_REQUESTS"
-[ "$mode" != full ] || stage "mutants" e2e/make/mutants.sh
+[ "$mode" != full ] || stage "mutants" operator/plan/tests/mutants/run.sh
 finish
