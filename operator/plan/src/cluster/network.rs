@@ -29,9 +29,12 @@ fn roles(view: &View<'_>) -> Vec<String> {
     roles
 }
 
+/// A group, then its rules: they name other groups, so all groups are seen before any is set, and
+/// each call carries every rule of its direction.
 fn group(view: &View<'_>, role: &str) -> Part {
     match view.group(role) {
         None => create(view, role),
+        Some(_) if roles(view).iter().any(|role| view.group(role).is_none()) => Part::ready(""),
         Some(found) => {
             let missing = |direction| {
                 let wanted = rules(view, role, &found.id).into_iter();
@@ -78,16 +81,26 @@ fn rules(view: &View<'_>, role: &str, own: &GroupId) -> Vec<Rule> {
                 traffic: Traffic::Tcp(22, 22),
                 peer: Peer::Cidr(range.clone()),
             });
-            ssh.chain(nodes.map(|id| all(Direction::Ingress, id))).collect()
+            let from_nodes = nodes.map(|id| all(Direction::Ingress, id));
+            ssh.chain(from_nodes).chain(from_servers(view)).collect()
         }
         // EFA wants all traffic to and from the group itself, in both directions and by reference.
         NODES => [Direction::Ingress, Direction::Egress]
             .map(|direction| all(direction, own.clone()))
             .into_iter()
             .chain(head.map(|id| all(Direction::Ingress, id)))
+            .chain(from_servers(view))
             .collect(),
         _ => [head, nodes, Some(own.clone())].into_iter().flatten().flat_map(lustre).collect(),
     }
+}
+
+/// Lustre servers open connections to their clients as well.
+fn from_servers(view: &View<'_>) -> Vec<Rule> {
+    let storages = view.desired.cluster.storages.iter();
+    let groups = storages.filter_map(|storage| view.group(&storage_role(&storage.name)));
+    let rules = groups.flat_map(|group| lustre(group.id.clone()));
+    rules.filter(|rule| rule.direction == Direction::Ingress).collect()
 }
 
 const fn all(direction: Direction, peer: GroupId) -> Rule {
