@@ -18,12 +18,10 @@ const FIO: &[u8] = include_bytes!("../tests/samples/fio_3.36_clean.json");
 const TIMER: &[u8] = include_bytes!("../tests/samples/fluent_parallel_timer.trn");
 
 fn main() -> ExitCode {
-    let mut transcript = String::from("  iter  continuity  x-velocity  y-velocity     time/iter\n");
-    for iteration in 1..=2000 {
-        let left = 2000 - iteration;
-        let residuals = "1.0000e+00  2.1000e-03  9.9000e-05";
-        transcript += &format!("{iteration:6}  {residuals}  0:00:10 {left:6}\n");
-    }
+    let residuals = "1.0000e+00  2.1000e-03  9.9000e-05";
+    let line = |iteration| format!("{iteration:6}  {residuals}  0:00:10 {:6}\n", 2000 - iteration);
+    let transcript: Vec<String> = (1..=2000).map(line).collect();
+    let transcript = transcript.concat();
     let transcript = [transcript.as_bytes(), TIMER].concat();
     let cases =
         [("fio", Application::Fio, FIO), ("fluent", Application::Fluent, transcript.as_slice())];

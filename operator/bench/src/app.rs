@@ -74,7 +74,7 @@ impl Application {
 }
 
 /// The reader of one log.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Reader {
     Osu(Box<osu::Reader>),
     Imb(Box<imb::Reader>),

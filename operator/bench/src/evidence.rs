@@ -79,7 +79,7 @@ impl Evidence {
 }
 
 /// Collects evidence line by line.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Scanner {
     pub evidence: Evidence,
     map_host: Option<String>,

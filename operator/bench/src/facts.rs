@@ -53,7 +53,7 @@ pub(crate) fn compile(rules: &[Rule]) -> Vec<Regex> {
 }
 
 /// The numbers of one attempt after another: a name that comes again begins the next.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Facts {
     now: Vec<Metric>,
     before: Vec<Vec<Metric>>,

@@ -47,7 +47,7 @@ const MAX_DEPTH: u8 = 120;
 const MAX_VALUE: usize = 1 << 20;
 
 /// Reads the documents of a log.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Reader {
     state: State,
     tokens: Vec<Token>,

@@ -39,7 +39,7 @@ pub(crate) fn pattern(text: &str) -> Regex {
 }
 
 /// Cuts what it is fed into lines.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Splitter {
     carry: Vec<u8>,
     ended: u64,

@@ -50,13 +50,13 @@ static SIGNS: LazyLock<[(Regex, Application); 7]> = LazyLock::new(|| {
 });
 
 /// Looks for a telling line.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Seeker {
     kept: VecDeque<Kept>,
     bytes: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Kept {
     number: u64,
     text: String,

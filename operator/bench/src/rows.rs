@@ -10,7 +10,7 @@ use crate::number::{Printed, printed};
 use crate::parsed::{Cell, Damage, Row, Table};
 
 /// A table on its way in.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Open {
     pub table: Table,
     kinds: Vec<Kind>,
@@ -32,7 +32,7 @@ pub(crate) enum Steps {
 }
 
 /// How a row's numbers are written.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Form {
     line: u64,
     size: Option<u64>,

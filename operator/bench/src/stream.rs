@@ -9,13 +9,13 @@ use crate::parsed::Parsed;
 use crate::recognise::Seeker;
 
 /// One log on its way in.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Stream {
     splitter: Splitter,
     inner: Inner,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Inner {
     scanner: Scanner,
     reader: Reader,

@@ -11,7 +11,7 @@ use crate::number::{Printed, printed};
 use crate::parsed::{Complete, Metric, Parsed};
 
 /// Reads one log.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Reader {
     command: Command,
     found: Vec<Option<Value>>,

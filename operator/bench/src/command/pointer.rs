@@ -15,13 +15,13 @@ impl Pointer {
 }
 
 /// Where in a document the reader is.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Walk {
     path: Vec<Step>,
     next: Option<String>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Step {
     /// Key or index in what is around it; `None` for the document itself.
     name: Option<String>,

@@ -13,7 +13,7 @@ const MAX_JOBS: usize = 4096;
 const PERCENTILES: [&str; 5] = ["50.000000", "90.000000", "99.000000", "99.900000", "99.990000"];
 
 /// What a document says.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Document {
     /// As printed, e.g. `fio-3.36`.
     pub version: Option<String>,
@@ -30,7 +30,7 @@ pub(super) struct Document {
 }
 
 /// One entry of `jobs` or `client_stats`.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Job {
     /// `jobname`.
     pub name: String,
@@ -40,6 +40,8 @@ pub(super) struct Job {
     pub group: u64,
     /// errno, 0 for none.
     pub error: u64,
+    /// Seconds fio expected it to go on for when it wrote this; 0 in what it writes at the end.
+    pub eta: u64,
     /// `steadystate.attained`.
     pub is_steady: Option<bool>,
     /// What each direction measured: a value and its line.
@@ -117,6 +119,7 @@ enum Place {
     Host,
     Group,
     Error,
+    Eta,
     SteadyState,
     Attained,
     Direction(Direction),
@@ -236,6 +239,8 @@ impl Document {
             job.group = text.parse().unwrap_or_default();
         } else if place == Place::Error {
             job.error = text.parse().unwrap_or(1);
+        } else if place == Place::Eta {
+            job.eta = text.parse().unwrap_or(1);
         } else if place == Place::Attained {
             job.is_steady = Some(value > 0.0);
         } else if let Place::Field(direction, plain) = place {
@@ -301,6 +306,7 @@ fn job_place(key: &str) -> Place {
         "hostname" => Place::Host,
         "groupid" => Place::Group,
         "error" => Place::Error,
+        "eta" => Place::Eta,
         "steadystate" => Place::SteadyState,
         "read" => Place::Direction(Direction::Read),
         "write" => Place::Direction(Direction::Write),

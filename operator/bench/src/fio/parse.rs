@@ -16,7 +16,7 @@ const MAX_RUNS: usize = 64;
 const MAX_NOISE: usize = 20;
 
 /// Reads one log.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Reader {
     json: json::Reader,
     open: Option<Document>,
@@ -140,6 +140,10 @@ fn report((document, states): &(Document, u32), parsed: &mut Parsed) -> bool {
         parsed.warn(*line, "a value is given twice, and differently; the first is kept");
     }
     let mut sound = document.contradictions.is_empty();
+    if document.jobs.iter().any(|job| job.eta > 0) {
+        sound = false;
+        parsed.warn(document.line, "the jobs were still running: a state of --status-interval");
+    }
     let mut totals = BTreeMap::new();
     for job in &document.jobs {
         if job.error != 0 {

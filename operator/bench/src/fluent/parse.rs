@@ -13,7 +13,7 @@ use crate::number::finite;
 use crate::parsed::{Better, Complete, Metric, Parsed};
 
 /// Reads one log.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Reader {
     asked: Option<u64>,
     classic: Facts,

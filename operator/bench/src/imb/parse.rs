@@ -39,7 +39,7 @@ static SKIPPED: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^\s*(?:(\d+)\s+)?(\d+)\s+(out-of-mem\.|int-overflow|time-out\.)"));
 
 /// Reads one log.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Reader {
     expected: Vec<ExpectedTable>,
     parsed: Parsed,
@@ -221,10 +221,7 @@ impl Reader {
             self.parsed.warn(line.number, line.text.trim());
             return self.group(group).into_iter().for_each(|open| open.lost(line.number, size));
         }
-        let (group, rest) =
-            if self.is_grouped { split_group(line.text) } else { (None, line.text) };
-        let taken = self.group(group).map(|open| open.line(Line { text: rest, ..line }));
-        if taken == Some(Taken::Noise) {
+        if self.take(line) == Taken::Noise {
             self.noise += 1;
             if self.noise <= MAX_NOISE {
                 let text: String = line.text.trim().chars().take(120).collect();
@@ -233,21 +230,33 @@ impl Reader {
         }
     }
 
-    /// The table of a group; its first row makes it, in the likeness of the first group's.
-    fn group(&mut self, group: Option<u64>) -> Option<&mut Open> {
-        let group = group.filter(|_| self.is_grouped);
-        let known = self.open.iter().position(|(of, _)| *of == group);
-        let index = match (known, group) {
-            (Some(index), _) => index,
-            (None, Some(group)) if self.open.len() <= MAX_GROUPS => {
-                let mut open = self.open.first()?.1.empty();
-                open.table.attributes.insert("group".to_owned(), group.to_string());
-                self.open.push((Some(group), open));
-                self.open.len() - 1
-            }
-            (None, _) => return None,
+    fn take(&mut self, line: Line<'_>) -> Taken {
+        let (group, text) =
+            if self.is_grouped { split_group(line.text) } else { (None, line.text) };
+        let line = Line { text, ..line };
+        if let Some(open) = self.group(group) {
+            return open.line(line);
+        }
+        // The first row of a group makes its table, in the likeness of the first group's. Groups come in order.
+        let next = u64::try_from(self.open.len()).ok().and_then(|tables| tables.checked_sub(1));
+        let Some(mut open) = self.open.first().map(|(_, first)| first.empty()) else {
+            return Taken::Noise;
         };
-        self.open.get_mut(index).map(|(_, open)| open)
+        let is_next = group.is_some() && group == next && self.open.len() <= MAX_GROUPS;
+        if !is_next || open.line(line) == Taken::Noise || open.table.rows.is_empty() {
+            return Taken::Noise;
+        }
+        let name = group.map_or(String::new(), |group| group.to_string());
+        open.table.attributes.insert("group".to_owned(), name);
+        self.open.push((group, open));
+        Taken::Row
+    }
+
+    /// The table of a group, if it has one.
+    fn group(&mut self, group: Option<u64>) -> Option<&mut Open> {
+        let is_grouped = self.is_grouped;
+        let found = self.open.iter_mut().find(|(of, _)| *of == group);
+        found.filter(|_| group.is_some() == is_grouped).map(|(_, open)| open)
     }
 
     fn close(&mut self) {

@@ -18,7 +18,7 @@ static MEMBER: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// The record that is open.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Open {
     operation: String,
     is_summary: bool,

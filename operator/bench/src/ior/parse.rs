@@ -25,7 +25,7 @@ static FATAL: LazyLock<Regex> = LazyLock::new(|| {
 static NOTICE: LazyLock<Regex> = LazyLock::new(|| pattern(r"^\s*(?:ior )?WARNING: |^\d+: "));
 
 /// Reads one log.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Reader {
     runs: Vec<Run>,
     table: text::Open,
@@ -48,9 +48,10 @@ impl Reader {
         if NOTICE.is_match(line.text) {
             return self.notice(line);
         }
-        // Some versions print their title before the document.
+        // Some versions print their title before the document; CSV has nothing else to begin with.
         let is_untouched = self.runs.last().is_some_and(|run| run.tests.is_empty());
-        if json::is_start(line.text) && !is_untouched {
+        let is_start = json::is_start(line.text) || text::is_csv_header(line.text);
+        if is_start && !is_untouched {
             self.begin(line.number);
         }
         let Some(run) = self.runs.last_mut() else { return self.first(line) };

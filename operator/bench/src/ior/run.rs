@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// One start of IOR.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Run {
     /// 1-based line of its first output.
     pub line: u64,
@@ -20,7 +20,7 @@ pub(super) struct Run {
 }
 
 /// One test: an entry of the command line's list.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(super) struct Test {
     /// `repetitions`.
     pub repetitions: Option<u64>,

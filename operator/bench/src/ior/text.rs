@@ -87,6 +87,11 @@ pub(super) fn read(line: Line<'_>, run: &mut Run, open: &mut Open) -> Taken {
     if line.ended && fact(line, run) { Taken::Known } else { Taken::Other }
 }
 
+/// Whether a line begins CSV.
+pub(super) fn is_csv_header(text: &str) -> bool {
+    text.trim_start().starts_with("access,bw(MiB/s)")
+}
+
 fn header(text: &str, open: &mut Open) -> Option<Taken> {
     let text = text.trim();
     if let Some(labels) = text.strip_prefix("access,bw(MiB/s)") {

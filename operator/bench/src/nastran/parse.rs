@@ -56,7 +56,7 @@ static WORDS: LazyLock<Regex> = LazyLock::new(|| {
 });
 
 /// Reads one log.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Reader {
     timer: Facts,
     dates: [Option<(i64, u64)>; 2],
@@ -69,7 +69,7 @@ pub(crate) struct Reader {
 }
 
 /// The table of eigenvalues: rows with blank lines and page headers in between.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 struct Modes {
     is_open: bool,
     last: Option<u64>,

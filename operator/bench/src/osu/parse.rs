@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::attributes;
 use super::columns::{COLUMNS, windows};
 use super::titles::{self, Title};
 use crate::attempts;
@@ -20,7 +21,7 @@ const MAX_TABLES: usize = 1000;
 const MAX_NOISE: usize = 20;
 
 /// Reads one log.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Reader {
     expected: Vec<ExpectedTable>,
     parsed: Parsed,
@@ -36,7 +37,7 @@ pub(crate) struct Reader {
     noise: usize,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum State {
     /// No title yet.
     Before,
@@ -69,6 +70,11 @@ impl Reader {
         if self.error.is_some() || self.begins(line) {
             return;
         }
+        let (_, unmarked) = prefix::split(line.text);
+        // Some programs say how many threads they use before they say what they are.
+        if attributes::is_before_title(unmarked) {
+            return attributes::read(unmarked, &mut self.before_title);
+        }
         let Some(text) = prefix::of(self.owner.as_ref(), line.text) else {
             return;
         };
@@ -81,13 +87,9 @@ impl Reader {
         }
     }
 
-    /// Some programs say how many threads they use before they say what they are.
     fn before(&mut self, text: &str) {
         if !text.trim().is_empty() {
             self.last_text = shortened(text);
-        }
-        if super::attributes::is_before_title(text) {
-            super::attributes::read(text, &mut self.before_title);
         }
     }
 
@@ -127,7 +129,7 @@ impl Reader {
             Found::Header(header) => self.open(header),
             Found::Unknown(label) => self.unknown_column(line.number, &label),
             Found::Other if line.ended && self.sentence(line) => {}
-            Found::Other => super::attributes::read(line.text, &mut self.attributes),
+            Found::Other => attributes::read(line.text, &mut self.attributes),
         }
     }
 
@@ -155,11 +157,8 @@ impl Reader {
             }
             Found::Unknown(_) | Found::Other => {}
         }
-        if super::attributes::is_one(line.text) {
-            return super::attributes::read(line.text, &mut self.attributes);
-        }
-        if super::attributes::is_before_title(line.text) {
-            return super::attributes::read(line.text, &mut self.before_title);
+        if attributes::is_one(line.text) {
+            return attributes::read(line.text, &mut self.attributes);
         }
         let State::Rows(open) = &mut self.state else {
             return;

@@ -66,7 +66,7 @@ static WORDS: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"[Tt]ime|FLOP|[Dd]one|Welcome|[Ee]rror|NaN|ABORT|terminate"));
 
 /// Reads one log.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct Reader {
     facts: Facts,
     is_done: bool,

@@ -568,9 +568,10 @@ def fio():
     metrics = dict(fio_metrics(512000, labels="job=a,group=0"), **fio_metrics(256000, labels="job=b,group=1"))
     metrics.update({"read_bw_kib{group=0}": 512000, "read_iops{group=0}": 4000.0, "read_bw_kib{group=1}": 256000, "read_iops{group=1}": 2000.0})
     log("fio/ok_two_groups_3.36.json", apart, complete="Yes", metrics=metrics)
-    states = "".join(fio_text([fio_job("seq", bw)]) for bw in (100, 200, 512000))
+    states = "".join(fio_text([fio_job("seq", bw, eta=eta)]) for bw, eta in ((100, 20), (200, 10), (512000, 0)))
     log("fio/ok_status_interval_3.36.json", states, complete="Yes", metrics=fio_metrics(512000))
     log("fio/truncated_status_interval_3.36.json", states[:-40], status="partial", complete="No", metrics=fio_metrics(200))
+    log("fio/truncated_still_running_3.36.json", fio_text([fio_job("seq", 100, eta=20)]), status="partial", complete="No", metrics=fio_metrics(100))
     clients = fio_text([fio_job("seq", 512000, hostname="n1", port=8765), fio_job("seq", 256000, hostname="n2", port=8765), fio_job("All clients", 768000)],
                        key="client_stats")
     metrics = dict(fio_metrics(512000, labels="job=seq,host=n1"), **fio_metrics(256000, labels="job=seq,host=n2"))
