@@ -6,14 +6,17 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
+    clippy::wildcard_enum_match_arm,
     reason = "a test fails by panicking, and the proof says what it visited"
 )]
 
 mod support;
 
-use std::time::Instant;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use hpc_crds::DeletionPolicy;
+use hpc_plan::cloud::Kind;
 use hpc_plan::cluster::{Desired, Goal, Lifecycle};
 use hpc_plan::world::{FOREVER, World};
 use support::explore::{Fault, Scene, Tally, explore};
@@ -76,6 +79,23 @@ fn every_shape_survives_any_one_fault_in_its_life_and_its_deletion() {
 fn the_smallest_whole_cluster_survives_any_two_faults() {
     let desired = cluster(&[1], true);
     prove([scene("1 node, file system", vec![desired.clone(), absent(&desired)], 2)]);
+}
+
+/// Passes come faster than AWS shows what it has made: many may be planned beside a hidden thing.
+#[test]
+fn what_aws_hides_for_long_is_never_made_twice() {
+    let desired = cluster(&[1], false);
+    let mut world = World::new(owner());
+    let pace = &mut Arc::make_mut(&mut world.catalog).pace;
+    (pace.quantum, pace.hidden) = (Duration::from_secs(5), 5);
+    let kinds = |fault: &Fault| match fault {
+        Fault::Refused(_, kind) => *kind == Kind::Denied,
+        Fault::Crash(_) | Fault::LostAnswer(_) | Fault::StatusLost | Fault::Unseen(_) => true,
+        Fault::Asked(_) | Fault::NoCapacity(_) | Fault::GangDies | Fault::Killed(_) => true,
+        _ => false,
+    };
+    let asks = vec![desired.clone(), absent(&desired)];
+    prove([Scene { world, kinds, ..scene("hidden for long", asks, 2) }]);
 }
 
 #[test]
