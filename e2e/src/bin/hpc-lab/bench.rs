@@ -50,7 +50,6 @@ pub async fn run() -> Result<()> {
         lab.stop().await?;
     }
     let rows = rows?;
-    rows.iter().for_each(Row::print);
     match rows.iter().find(|row| !row.pass()) {
         None => Ok(()),
         Some(row) => Err(LabError::missing("a goal", format!("{}: {}", row.goal, row.value))),
@@ -58,22 +57,26 @@ pub async fn run() -> Result<()> {
 }
 
 async fn measure(story: &Story) -> Result<Vec<Row>> {
-    let mut rows = vec![binary_size()?];
+    let mut rows = Vec::new();
+    // Each row is shown as it comes: what follows may take minutes, or fail.
+    let mut keep = |measured: Vec<Row>| {
+        measured.iter().for_each(Row::print);
+        rows.extend(measured);
+    };
     tell("the quickstart in bodies");
     let operator = story.operator(&json!({}), Restart::Never).await?;
-    let example = places::root().join("examples/quickstart.yaml");
+    let example = osu::example();
     let example = std::fs::read_to_string(&example).map_err(LabError::io("read", &example))?;
     story.apply(&example).await?;
     place_programs(story).await?;
-    await_true(story).await?;
-    rows.push(launch_calls(story).await?);
-    rows.push(job_start::measure(story).await?);
-    rows.push(memory(&operator)?);
+    await_finished(story).await?;
+    keep(vec![launch_calls(story).await?, job_start::measure(story).await?, memory(&operator)?]);
     tell("two minutes of nothing");
-    rows.extend(idle(story, &operator).await?);
+    keep(idle(story, &operator).await?.into());
     tell("restarts");
-    rows.extend(restart(&operator).await?);
+    keep(restart(&operator).await?.into());
     operator.stop().await?;
+    keep(vec![binary_size()?]);
     Ok(rows)
 }
 
@@ -110,7 +113,7 @@ async fn place_programs(story: &Story) -> Result<()> {
     .await
 }
 
-async fn await_true(story: &Story) -> Result<()> {
+async fn await_finished(story: &Story) -> Result<()> {
     let finished = |conditions: &[hpc_crds::Condition], wanted: &str| {
         let mut found = conditions.iter().filter(|condition| condition.type_ == wanted);
         found.any(|condition| condition.status == ConditionStatus::True)
