@@ -96,10 +96,12 @@ async fn put(sim: &Sim, name: &str, report: &Value) -> Result<()> {
         source: source.into(),
     };
     let scope = format!("{}/20260101/us-east-1/ssm/aws4_request", sim.access_key());
+    let signature = "0".repeat(64);
     let signed = format!(
-        "AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host;x-amz-target, Signature=0"
+        "AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host;x-amz-target, Signature={signature}"
     );
-    let body = json!({"Name": name, "Type": "String", "Overwrite": true, "Value": report.to_string()});
+    let body =
+        json!({"Name": name, "Type": "String", "Overwrite": true, "Value": report.to_string()});
     let answer = reqwest::Client::new()
         .post(sim.url())
         .header("authorization", signed)

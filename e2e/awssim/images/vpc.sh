@@ -2,7 +2,8 @@
 # Holds the network of one account and region: a bridge that leads nowhere else. MARKER
 set -eu
 ip link set lo up
-ip link add vpc type bridge
+# Without an address of its own a bridge takes its ports' lowest, and changes under its neighbours' feet.
+ip link add vpc address 02:00:00:00:00:01 type bridge
 ip link set vpc up
 ip address add 169.254.169.254/32 dev vpc # instance metadata
 ip address add 169.254.169.253/32 dev vpc # the resolver

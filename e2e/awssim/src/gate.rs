@@ -94,20 +94,25 @@ fn arrive(shared: &Arc<Shared>, incoming: &Incoming) -> Noted {
     })
 }
 
-/// The role tag of the first resource the request names.
+/// The role tag of the resource the request is about; of several, the first by name, so that the
+/// answer does not hang on the order of ids.
 fn role_of_resource(call: &Call<'_>, incoming: &Incoming) -> Option<String> {
+    let (about, referred) = incoming.names();
+    let role = |name: &String| role_of(call, name);
+    about.iter().find_map(role).or_else(|| referred.iter().filter_map(role).min())
+}
+
+fn role_of(call: &Call<'_>, name: &str) -> Option<String> {
     let region = &call.region.name;
-    incoming.names().iter().find_map(|name| {
-        let group = call.region.ec2.placement_groups.get(name).map(|group| group.id.clone());
-        let id = group.as_ref().unwrap_or(name);
-        let kinds = match Kind::of_ec2_id(id) {
-            Some(kind) => vec![kind],
-            None => vec![Kind::FileSystem, Kind::Parameter, Kind::Document],
-        };
-        kinds.into_iter().find_map(|kind| {
-            call.account.ledger.find(kind, region, id)?.tags.get(ROLE_TAG).cloned()
-        })
-    })
+    let group = call.region.ec2.placement_groups.get(name).map(|group| group.id.clone());
+    let id = group.as_deref().unwrap_or(name);
+    let kinds = match Kind::of_ec2_id(id) {
+        Some(kind) => vec![kind],
+        None => vec![Kind::FileSystem, Kind::Parameter, Kind::Document],
+    };
+    kinds
+        .into_iter()
+        .find_map(|kind| call.account.ledger.find(kind, region, id)?.tags.get(ROLE_TAG).cloned())
 }
 
 fn class(incoming: &Incoming) -> CallClass<'_> {

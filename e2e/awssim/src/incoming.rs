@@ -144,14 +144,22 @@ impl Incoming {
         }
     }
 
-    /// Every text in the request that could be the id or name of something.
-    pub fn names(&self) -> Vec<String> {
+    /// Every text in the request that could be the id or name of something: what it is about, and
+    /// what that refers to.
+    pub fn names(&self) -> (Vec<String>, Vec<String>) {
         match &self.arguments {
-            Arguments::Form(pairs) => pairs.iter().map(|(_, value)| value.clone()).collect(),
+            Arguments::Form(pairs) => {
+                let (nested, top): (Vec<_>, Vec<_>) =
+                    pairs.iter().cloned().partition(|(key, _)| key.contains('.'));
+                let values = |pairs: Vec<(String, String)>| {
+                    pairs.into_iter().map(|(_, value)| value).collect::<Vec<_>>()
+                };
+                (values(top), values(nested))
+            }
             Arguments::Json(request) => {
                 let mut texts = Vec::new();
                 collect_texts(request, &mut texts);
-                texts
+                (texts, Vec::new())
             }
         }
     }

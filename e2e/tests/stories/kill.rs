@@ -17,10 +17,7 @@ use crate::runner::Outcome;
 use crate::site::{LONG, NAME, await_told, cluster, delete, left_over, operator};
 use crate::stories;
 
-stories![
-    the_points_of_a_clean_run_are_those_of_the_snapshot,
-    killed_at_any_call_it_ends_the_same,
-];
+stories![the_points_of_a_clean_run_are_those_of_the_snapshot, killed_at_any_call_it_ends_the_same,];
 
 /// One moment to die.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -97,7 +94,9 @@ async fn killed_at_any_call_it_ends_the_same(story: Arc<Story>) -> Outcome {
     let mut covered = 0;
     for (point, when) in &chosen {
         let words = format!("{} {when:?}", point.words());
-        killed_at(&story, point, *when).await.map_err(|error| format!("{words}: {}", error.chain()))?;
+        killed_at(&story, point, *when)
+            .await
+            .map_err(|error| format!("{words}: {}", error.chain()))?;
         covered += 1;
     }
     eprintln!("kill points: {covered}/{total}");
@@ -148,8 +147,10 @@ async fn is_held_before_ready(story: &Story) -> Result<Option<Held>, LabError> {
         if let Some(held) = sim.held().await?.into_iter().next() {
             return Ok(Some(Some(held)));
         }
-        let ready = story.clusters().get_opt(NAME).await.map_err(LabError::kube("read the cluster"))?;
-        let is_ready = ready.is_some_and(|found| crate::site::told(&found, ConditionType::Ready) == "True/Ready");
+        let ready =
+            story.clusters().get_opt(NAME).await.map_err(LabError::kube("read the cluster"))?;
+        let is_ready = ready
+            .is_some_and(|found| crate::site::told(&found, ConditionType::Ready) == "True/Ready");
         Ok(is_ready.then_some(None))
     })
     .await
@@ -168,7 +169,8 @@ async fn die(story: &Story, operator: Operator, held: &Held) -> Result<Operator,
 /// At each held create that has a token, the stored status holds it already.
 async fn knows_its_token(story: &Story, held: &Held) -> Result<(), LabError> {
     let creates = ["RunInstances", "CreateVolume", "CreateNetworkInterface", "CreateFileSystem"];
-    let Some(token) = held.token.as_ref().filter(|_| creates.contains(&held.action.as_str())) else {
+    let Some(token) = held.token.as_ref().filter(|_| creates.contains(&held.action.as_str()))
+    else {
         return Ok(());
     };
     let stored = story.clusters().get(NAME).await.map_err(LabError::kube("read the cluster"))?;

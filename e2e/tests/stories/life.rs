@@ -33,7 +33,8 @@ async fn a_cluster_gets_ready_keeps_quiet_and_leaves_nothing(story: Arc<Story>) 
     let more: Vec<_> = story.writes_of(&served)?.split_off(writes);
     assert!(more.is_empty(), "a steady object was written: {more:#?}");
     let ours = sim.mutating_calls().await?;
-    let more: Vec<_> = ours.iter().skip(calls).filter(|call| call.action != "PutParameter").collect();
+    let more: Vec<_> =
+        ours.iter().skip(calls).filter(|call| call.action != "PutParameter").collect();
     assert!(more.is_empty(), "a steady object changed AWS: {more:#?}");
     assert_eq!(sim.warnings().await?, Vec::<serde_json::Value>::new());
 
@@ -49,7 +50,8 @@ async fn two_minutes(story: &Story) -> Result<(), LabError> {
     for _ in 0..RENEWALS_IN_TWO_MINUTES {
         last = eventually("the lease is renewed", Duration::from_mins(1), async || {
             let jsonpath = "jsonpath={.spec.renewTime}";
-            let time = story.kubectl(&["get", "lease", story.namespace(), "-o", jsonpath], "").await?;
+            let time =
+                story.kubectl(&["get", "lease", story.namespace(), "-o", jsonpath], "").await?;
             Ok(Some(time).filter(|time| !time.is_empty() && *time != last))
         })
         .await?;
@@ -80,7 +82,9 @@ async fn what_is_retained_outlives_the_cluster_and_nothing_else(story: Arc<Story
     await_told(&story, ConditionType::Ready, "True/Ready").await?;
     delete(&story).await?;
     eventually("only what was retained is left", LONG, async || {
-        Ok((left_over(&story).await?.iter().filter(|left| left.starts_with("instance")).count() == 0).then_some(()))
+        Ok((left_over(&story).await?.iter().filter(|left| left.starts_with("instance")).count()
+            == 0)
+            .then_some(()))
     })
     .await?;
     served.stop().await?;

@@ -34,9 +34,9 @@ stories![
 async fn a_head_whose_agent_never_comes_is_replaced_and_then_a_human_is_asked(
     story: Arc<Story>,
 ) -> Outcome {
-    let served = operator(&story, &["--agent-timeout-seconds=3"]).await?;
+    let served = impatient(&story).await?;
     let sim = story.sim().await?;
-    sim.configure(&json!({"agents": "never"})).await?;
+    sim.configure(&json!({"agents": false})).await?;
     story.apply(&cluster(|_| ())).await?;
     await_told(&story, ConditionType::HeadReady, "False/BootTimeout").await?;
     let stalled = await_told(&story, ConditionType::Stalled, "True/BootTimeout").await?;
@@ -49,10 +49,17 @@ async fn a_head_whose_agent_never_comes_is_replaced_and_then_a_human_is_asked(
     Ok(())
 }
 
+/// An operator that gives an agent three seconds.
+async fn impatient(story: &Story) -> Result<hpc_e2e::Operator, hpc_e2e::LabError> {
+    let values = json!({"agentTimeoutSeconds": 3, "extraArgs": quick()["extraArgs"]});
+    story.sim().await?.configure(&json!({"bodies": false})).await?;
+    story.operator(&values, Restart::Never).await
+}
+
 async fn an_agent_that_comes_late_is_waited_for(story: Arc<Story>) -> Outcome {
     let served = operator(&story, &[]).await?;
     let sim = story.sim().await?;
-    sim.configure(&json!({"agents": "never"})).await?;
+    sim.configure(&json!({"agents": false})).await?;
     let _heads = Phantom::play(sim.clone());
     story.apply(&cluster(|_| ())).await?;
     let waits = await_told(&story, ConditionType::HeadReady, "Unknown/WaitingForAgent").await?;
@@ -73,14 +80,21 @@ async fn without_capacity_for_the_first_type_the_second_is_taken(story: Arc<Stor
     let types = json!(["c5n.18xlarge", "c5n.metal"]);
     story.apply(&cluster(|aws| aws["queues"][0]["instanceTypes"] = types)).await?;
     await_told(&story, ConditionType::FleetsReady, "True/Ready").await?;
-    let found = await_cluster(&story, "ready", |found| told(found, ConditionType::Ready) == "True/Ready").await?;
+    let found =
+        await_cluster(&story, "ready", |found| told(found, ConditionType::Ready) == "True/Ready")
+            .await?;
     let queue = found.status.unwrap().queues.remove(0);
     let error = queue.last_capacity_error.expect("the refusal is remembered");
     assert_eq!((error.type_.as_str(), error.zone.as_str()), ("c5n.18xlarge", "us-east-1a"));
     assert_eq!(error.code, "InsufficientInstanceCapacity");
     let nodes = sim.living().await?;
-    let nodes = nodes.iter().filter(|thing| thing.tags.get("hpcops.dev:role").is_some_and(|role| role == "queue-compute"));
-    let types: Vec<_> = nodes.filter(|thing| thing.kind == "instance").map(|thing| &thing.detail["instanceType"]).collect();
+    let nodes = nodes.iter().filter(|thing| {
+        thing.tags.get("hpcops.dev:role").is_some_and(|role| role == "queue-compute")
+    });
+    let types: Vec<_> = nodes
+        .filter(|thing| thing.kind == "instance")
+        .map(|thing| &thing.detail["instanceType"])
+        .collect();
     assert_eq!(types, ["c5n.metal", "c5n.metal"]);
     served.stop().await?;
     Ok(())
@@ -92,7 +106,8 @@ async fn without_capacity_for_any_type_nothing_is_left_running(story: Arc<Story>
     sim.capacity("c5n.18xlarge", "us-east-1a", Some(1)).await?;
     let _heads = Phantom::play(sim.clone());
     story.apply(&cluster(|_| ())).await?;
-    let refused = await_told(&story, ConditionType::FleetsReady, "False/InsufficientCapacity").await?;
+    let refused =
+        await_told(&story, ConditionType::FleetsReady, "False/InsufficientCapacity").await?;
     assert!(refused.message.contains("InsufficientInstanceCapacity"), "{}", refused.message);
     await_cluster(&story, "a next try is told", |found| {
         let message = the(found, ConditionType::FleetsReady).map(|told| told.message);
@@ -116,7 +131,11 @@ async fn a_throttled_launch_is_repeated_at_the_pace_of_the_bucket(story: Arc<Sto
         code: "RequestLimitExceeded".into(),
         message: "Request limit exceeded.".into(),
     };
-    let fault = Fault { role: Some("queue-compute".into()), count: 4, ..Fault::next("RunInstances", refusal) };
+    let fault = Fault {
+        role: Some("queue-compute".into()),
+        count: 4,
+        ..Fault::next("RunInstances", refusal)
+    };
     sim.fault(&fault).await?;
     let _heads = Phantom::play(sim.clone());
     story.apply(&cluster(|_| ())).await?;
@@ -137,7 +156,8 @@ async fn a_file_system_that_fails_before_it_was_available_is_tried_three_times(
     let message = "There is not enough capacity in us-east-1a.";
     sim.fail_file_system(None, message).await?;
     story.apply(&cluster(|_| ())).await?;
-    let told_once = await_told(&story, ConditionType::StorageReady, "False/FileSystemFailed").await?;
+    let told_once =
+        await_told(&story, ConditionType::StorageReady, "False/FileSystemFailed").await?;
     assert!(told_once.message.contains(message), "{}", told_once.message);
     for _ in 0..2 {
         await_creating(&story).await?;
@@ -161,7 +181,9 @@ async fn an_available_file_system_that_fails_is_kept(story: Arc<Story>) -> Outco
     let sim = story.sim().await?;
     let _heads = Phantom::play(sim.clone());
     story.apply(&cluster(|_| ())).await?;
-    let ready = await_cluster(&story, "ready", |found| told(found, ConditionType::Ready) == "True/Ready").await?;
+    let ready =
+        await_cluster(&story, "ready", |found| told(found, ConditionType::Ready) == "True/Ready")
+            .await?;
     let storage = ready.status.unwrap().storage.remove(0);
     sim.fail_file_system(Some(&storage.file_system_id), "A disk was lost.").await?;
     let failed = await_told(&story, ConditionType::StorageReady, "False/FileSystemFailed").await?;
@@ -175,7 +197,8 @@ async fn an_available_file_system_that_fails_is_kept(story: Arc<Story>) -> Outco
 async fn a_type_without_efa_is_refused_before_any_launch(story: Arc<Story>) -> Outcome {
     let served = operator(&story, &[]).await?;
     story.apply(&cluster(|aws| aws["queues"][0]["instanceTypes"] = json!(["c5.18xlarge"]))).await?;
-    let refused = await_told(&story, ConditionType::FleetsReady, "False/UnsupportedConfiguration").await?;
+    let refused =
+        await_told(&story, ConditionType::FleetsReady, "False/UnsupportedConfiguration").await?;
     assert_eq!(
         refused.message,
         "spec.aws.queues[compute].instanceTypes: 'c5.18xlarge' has no EFA. Set networkInterface to \
@@ -188,7 +211,9 @@ async fn a_type_without_efa_is_refused_before_any_launch(story: Arc<Story>) -> O
 
 async fn a_type_that_is_not_offered_in_the_zone_is_refused(story: Arc<Story>) -> Outcome {
     let served = operator(&story, &[]).await?;
-    story.apply(&cluster(|aws| aws["queues"][0]["instanceTypes"] = json!(["hpc7a.96xlarge"]))).await?;
+    story
+        .apply(&cluster(|aws| aws["queues"][0]["instanceTypes"] = json!(["hpc7a.96xlarge"])))
+        .await?;
     let refused = await_told(&story, ConditionType::FleetsReady, "False/NotOffered").await?;
     assert!(refused.message.contains("'hpc7a.96xlarge'"), "{}", refused.message);
     served.stop().await?;
@@ -201,9 +226,14 @@ async fn a_quota_is_told_with_its_code(story: Arc<Story>) -> Outcome {
     let refusal = Strike::Error {
         status: 400,
         code: "VcpuLimitExceeded".into(),
-        message: "You have requested more vCPU capacity than your current vCPU limit of 5 allows.".into(),
+        message: "You have requested more vCPU capacity than your current vCPU limit of 5 allows."
+            .into(),
     };
-    let fault = Fault { role: Some("queue-compute".into()), count: 0, ..Fault::next("RunInstances", refusal) };
+    let fault = Fault {
+        role: Some("queue-compute".into()),
+        count: 0,
+        ..Fault::next("RunInstances", refusal)
+    };
     sim.fault(&fault).await?;
     let _heads = Phantom::play(sim.clone());
     story.apply(&cluster(|_| ())).await?;
@@ -219,7 +249,8 @@ async fn a_subnet_that_is_gone_is_told(story: Arc<Story>) -> Outcome {
     let served = operator(&story, &[]).await?;
     let gone = cluster(|aws| aws["network"]["headSubnetId"] = "subnet-0123456789abcdef0".into());
     story.apply(&gone).await?;
-    let refused = await_told(&story, ConditionType::NetworkReady, "False/DependencyMissing").await?;
+    let refused =
+        await_told(&story, ConditionType::NetworkReady, "False/DependencyMissing").await?;
     assert_eq!(
         refused.message,
         "spec.aws.network.headSubnetId: subnet 'subnet-0123456789abcdef0' does not exist in \
@@ -266,7 +297,9 @@ async fn resources_of_a_predecessor_stop_the_launch(story: Arc<Story>) -> Outcom
     let sim = story.sim().await?;
     let _heads = Phantom::play(sim.clone());
     story.apply(&cluster(|_| ())).await?;
-    let first = await_cluster(&story, "ready", |found| told(found, ConditionType::Ready) == "True/Ready").await?;
+    let first =
+        await_cluster(&story, "ready", |found| told(found, ConditionType::Ready) == "True/Ready")
+            .await?;
     served.stop().await?;
     // As after a restore of the API server: the object goes without its finalizer's work.
     let patch = r#"{"metadata":{"finalizers":null}}"#;

@@ -68,7 +68,8 @@ pub async fn await_told(
 
 /// A condition as `status/reason`; empty when it is not there.
 pub fn told(cluster: &HpcCluster, type_: ConditionType) -> String {
-    the(cluster, type_).map_or_else(String::new, |found| format!("{}/{}", found.status, found.reason))
+    the(cluster, type_)
+        .map_or_else(String::new, |found| format!("{}/{}", found.status, found.reason))
 }
 
 /// A condition.
