@@ -130,9 +130,7 @@ pub enum Reason {
     #[strum(message = "Give the subnet a NAT gateway or the endpoints named in the message.")]
     NoEgress,
     /// Resources of an earlier object of the same namespace and name still exist.
-    #[strum(
-        message = "Delete them, or set the annotation hpcops.dev/ignore-predecessor: <uid>."
-    )]
+    #[strum(message = "Delete them, or set the annotation hpcops.dev/ignore-predecessor: <uid>.")]
     PredecessorFound,
     /// The status holds an intent of a newer operator, which this one does not touch.
     #[strum(message = "Upgrade the operator to the version that wrote it, or a newer one.")]

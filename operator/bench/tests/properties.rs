@@ -107,7 +107,7 @@ fn is_looked_at(bytes: &[u8], length: usize) -> bool {
         bytes.get(length.saturating_sub(2)..(length + 2).min(bytes.len())).unwrap_or_default();
     bytes.len() < 2500
         || length + 600 > bytes.len()
-        || around.contains(&b'\n') && length % 3 == 0
+        || around.contains(&b'\n') && length.is_multiple_of(3)
         || is_full()
 }
 

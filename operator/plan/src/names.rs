@@ -64,8 +64,7 @@ impl Owner {
     #[must_use]
     pub fn tags(&self, role: &str, user: &Tags) -> Tags {
         let mut tags = user.clone();
-        tags.entry("Name".to_owned())
-            .or_insert_with(|| format!("{}-{role}", self.name));
+        tags.entry("Name".to_owned()).or_insert_with(|| format!("{}-{role}", self.name));
         for (key, value) in [
             (INSTALLATION, self.installation.clone()),
             (CLUSTER_UID, self.uid.clone()),
@@ -121,21 +120,16 @@ fn hex(parts: &[&str]) -> String {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part.as_bytes());
     }
-    hash.finalize()
-        .iter()
-        .fold(String::with_capacity(64), |mut hex, byte| {
-            hex.extend(char::from_digit(u32::from(byte >> 4), 16));
-            hex.extend(char::from_digit(u32::from(byte & 15), 16));
-            hex
-        })
+    hash.finalize().iter().fold(String::with_capacity(64), |mut hex, byte| {
+        hex.extend(char::from_digit(u32::from(byte >> 4), 16));
+        hex.extend(char::from_digit(u32::from(byte & 15), 16));
+        hex
+    })
 }
 
 /// SHA-256 over the sorted keys and values of a `ConfigMap`'s data, hexadecimal.
 pub fn sha256(data: &std::collections::BTreeMap<String, String>) -> String {
-    let parts: Vec<&str> = data
-        .iter()
-        .flat_map(|(key, value)| [key.as_str(), value])
-        .collect();
+    let parts: Vec<&str> = data.iter().flat_map(|(key, value)| [key.as_str(), value]).collect();
     hex(&parts)
 }
 
@@ -161,11 +155,7 @@ mod tests {
             owner().token("state", "us-east-1a", 1),
             owner().token("head", "us-east-1b", 1),
             owner().token("head", "us-east-1a", 2),
-            Owner {
-                uid: "8".into(),
-                ..owner()
-            }
-            .token("head", "us-east-1a", 1),
+            Owner { uid: "8".into(), ..owner() }.token("head", "us-east-1a", 1),
         ] {
             assert_ne!(base, other);
         }
@@ -178,10 +168,8 @@ mod tests {
 
     #[test]
     fn the_users_tags_never_override_ours_except_name() {
-        let user = Tags::from([
-            (ROLE.to_owned(), "x".to_owned()),
-            ("Name".to_owned(), "f1".to_owned()),
-        ]);
+        let user =
+            Tags::from([(ROLE.to_owned(), "x".to_owned()), ("Name".to_owned(), "f1".to_owned())]);
         let tags = owner().tags(HEAD, &user);
         assert_eq!(tags.get(ROLE).map(String::as_str), Some(HEAD));
         assert_eq!(tags.get("Name").map(String::as_str), Some("f1"));

@@ -111,26 +111,13 @@ pub fn image_family(name: &str) -> Value {
 
 /// Pattern of the official image's name for an architecture (`x86_64`, `arm64`).
 pub fn image_name_pattern(family: &str, architecture: &str) -> Option<String> {
-    Some(
-        image_family(family)
-            .get("imageNames")?
-            .get(architecture)?
-            .as_str()?
-            .to_owned(),
-    )
+    Some(image_family(family).get("imageNames")?.get(architecture)?.as_str()?.to_owned())
 }
 
 /// The folder of an MPI in an image family.
 pub fn mpi_prefix(family: &str, implementation: &str) -> Option<String> {
     let family = image_family(family);
-    Some(
-        family
-            .get("node")?
-            .get("mpi")?
-            .get(implementation)?
-            .as_str()?
-            .to_owned(),
-    )
+    Some(family.get("node")?.get("mpi")?.get(implementation)?.as_str()?.to_owned())
 }
 
 /// User data of a node: stub, marker, payload.
@@ -195,9 +182,7 @@ fn archive(files: &BTreeMap<&'static str, String>) -> Vec<u8> {
 
 /// gzip without a time stamp.
 pub fn compress(bytes: &[u8]) -> Vec<u8> {
-    let mut gzip = GzBuilder::new()
-        .mtime(0)
-        .write(Vec::new(), Compression::best());
+    let mut gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     let written = gzip.write_all(bytes).and_then(|()| gzip.finish());
     written.unwrap_or_default()
 }
@@ -221,11 +206,7 @@ fn header(name: &str, size: usize) -> [u8; 512] {
     put(257, "ustar");
     put(263, "00");
     let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
-    for (slot, byte) in block
-        .iter_mut()
-        .skip(148)
-        .zip(format!("{sum:06o}\0 ").bytes())
-    {
+    for (slot, byte) in block.iter_mut().skip(148).zip(format!("{sum:06o}\0 ").bytes()) {
         *slot = byte;
     }
     block
@@ -252,10 +233,7 @@ pub fn document(installation: &str) -> Document {
     })
     .to_string();
     let hash = digest(&[&content]);
-    let name = format!(
-        "hpcops-{installation}-{}",
-        hash.get(..12).unwrap_or_default()
-    );
+    let name = format!("hpcops-{installation}-{}", hash.get(..12).unwrap_or_default());
     Document { name, content }
 }
 
@@ -290,7 +268,9 @@ mod tests {
             queues: (0..queues)
                 .map(|index| QueueNodes {
                     name: long("queue", index),
-                    nodes: (1..=nodes).map(|node| format!("{}-{node}", long("queue", index))).collect(),
+                    nodes: (1..=nodes)
+                        .map(|node| format!("{}-{node}", long("queue", index)))
+                        .collect(),
                     cpus: 192,
                     memory_mib: 786_432,
                     efa: true,
@@ -302,7 +282,8 @@ mod tests {
 
     #[test]
     fn user_data_of_the_largest_admissible_cluster_fits_ec2() {
-        let node_names = (1..=16).map(|node| format!("queue-7-xxxxxxxxxxxxxxxxxxxx-{node}")).collect();
+        let node_names =
+            (1..=16).map(|node| format!("queue-7-xxxxxxxxxxxxxxxxxxxx-{node}")).collect();
         for role in [Role::Head, Role::Compute { queue: "q".into(), node_names }] {
             let size = user_data(&boot(role.clone(), 8, 16, 4)).len();
             println!("{role:?}: {size} bytes");
@@ -331,7 +312,9 @@ mod tests {
         assert!(listing.status.success());
         let listing = String::from_utf8(listing.stdout).unwrap();
         for file in ["boot.sh", "config.json", "head.py", "node.py", "slurm.conf"] {
-            assert!(listing.lines().any(|line| line.ends_with(file) && line.starts_with("-rwxr-xr-x")));
+            assert!(
+                listing.lines().any(|line| line.ends_with(file) && line.starts_with("-rwxr-xr-x"))
+            );
         }
     }
 

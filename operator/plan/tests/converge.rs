@@ -6,7 +6,6 @@
     clippy::panic,
     clippy::indexing_slicing,
     clippy::print_stdout,
-    clippy::wildcard_enum_match_arm,
     reason = "a test fails by panicking, and the proof says what it visited"
 )]
 
@@ -88,11 +87,11 @@ fn what_aws_hides_for_long_is_never_made_twice() {
     let mut world = World::new(owner());
     let pace = &mut Arc::make_mut(&mut world.catalog).pace;
     (pace.quantum, pace.hidden) = (Duration::from_secs(5), 5);
-    let kinds = |fault: &Fault| match fault {
-        Fault::Refused(_, kind) => *kind == Kind::Denied,
-        Fault::Crash(_) | Fault::LostAnswer(_) | Fault::StatusLost | Fault::Unseen(_) => true,
-        Fault::Asked(_) | Fault::NoCapacity(_) | Fault::GangDies | Fault::Killed(_) => true,
-        _ => false,
+    let kinds = |fault: &Fault| {
+        use Fault::{Asked, Crash, GangDies, Killed, LostAnswer, NoCapacity, Refused, Unseen};
+        let ours = matches!(fault, Crash(_) | LostAnswer(_) | Unseen(_) | Fault::StatusLost);
+        let aws = matches!(fault, NoCapacity(_) | GangDies | Killed(_) | Refused(_, Kind::Denied));
+        ours || aws || matches!(fault, Asked(_))
     };
     let asks = vec![desired.clone(), absent(&desired)];
     prove([Scene { world, kinds, ..scene("hidden for long", asks, 2) }]);

@@ -189,7 +189,12 @@ impl Site {
         let job = self.jobs.entry(id.to_owned()).or_default();
         job.starts += u32::from(!known);
         let state = if known { "Exists" } else { "Submitted" };
-        Submitted { id: id.into(), state: state.into(), job_id: Some("7".into()), message: String::new() }
+        Submitted {
+            id: id.into(),
+            state: state.into(),
+            job_id: Some("7".into()),
+            message: String::new(),
+        }
     }
 
     /// Passes until nothing changes any more; the fetched outputs of a dead operator are gone.
@@ -239,7 +244,9 @@ fn a_run_ends_with_its_medians_and_their_proof() {
         .status
         .cells
         .iter()
-        .map(|cell| format!("{} n={} {} {} {}", cell.name, cell.n, cell.median, cell.unit, cell.validity))
+        .map(|cell| {
+            format!("{} n={} {} {} {}", cell.name, cell.n, cell.median, cell.unit, cell.validity)
+        })
         .collect();
     insta::assert_snapshot!(cells.join("\n"));
     assert_eq!(site.status.progress.as_ref().unwrap().summary, "4/4");
@@ -257,7 +264,9 @@ fn an_operator_that_dies_anywhere_runs_no_attempt_twice() {
     let mut points = 0;
     let mut clean = site();
     for _ in 0..30 {
-        for crash in [Crash::BeforeAct, Crash::AfterStep(0), Crash::AfterStep(1), Crash::BeforePublish] {
+        for crash in
+            [Crash::BeforeAct, Crash::AfterStep(0), Crash::AfterStep(1), Crash::BeforePublish]
+        {
             let mut site = clean.clone();
             site.pass(crash);
             site.fetched.clear();
@@ -310,7 +319,12 @@ fn attempts_without_proof_have_no_number_and_say_why() {
         change(&mut site);
         site.settle();
         let attempt = &site.status.attempts[0];
-        assert_eq!((attempt.state, attempt.reason.as_str()), (state, reason), "{}", attempt.message);
+        assert_eq!(
+            (attempt.state, attempt.reason.as_str()),
+            (state, reason),
+            "{}",
+            attempt.message
+        );
         assert_eq!(attempt.value, "");
         assert!(site.told().starts_with(whole), "{}", site.told());
         let proof = site.results.values().next().unwrap();

@@ -144,22 +144,15 @@ impl Tracked {
         }
         let is_ended = poll.is_some_and(|poll| matches!(poll.phase, Phase::Finished | Phase::Lost));
         let output = view.observed.outputs.get(&attempt.id).filter(|_| is_ended);
-        let judgement = output
-            .zip(poll)
-            .and_then(|(output, poll)| evaluate(view, &attempt, poll, output));
+        let judgement =
+            output.zip(poll).and_then(|(output, poll)| evaluate(view, &attempt, poll, output));
         let stored = |judged: &Judgement| view.observed.results.contains(&judged.results.name);
         let is_stored = judgement.as_ref().is_some_and(stored);
         // The number is told only once its evidence is stored under a name the status can point at.
         if let Some(judged) = judgement.as_ref().filter(|_| is_stored) {
             judged.conclude(&mut status);
         }
-        Self {
-            attempt,
-            status,
-            judgement,
-            is_stored,
-            is_ended,
-        }
+        Self { attempt, status, judgement, is_stored, is_ended }
     }
 
     /// Reads the output once the job has ended.
@@ -181,10 +174,7 @@ impl Tracked {
 
     /// The results that exist for it now.
     pub fn results(&self) -> Option<&Results> {
-        self.judgement
-            .as_ref()
-            .filter(|_| self.is_stored)
-            .map(|judged| &judged.results)
+        self.judgement.as_ref().filter(|_| self.is_stored).map(|judged| &judged.results)
     }
 }
 
@@ -219,10 +209,7 @@ fn instant(seconds: f64) -> Option<Time> {
     if !(1.0..1e11).contains(&seconds) {
         return None;
     }
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "whole seconds within the checked range"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "whole seconds within the checked range")]
     let whole = seconds as i64;
     Timestamp::from_second(whole).ok().map(Time::new)
 }

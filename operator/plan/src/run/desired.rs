@@ -74,11 +74,7 @@ impl Desired {
                 name: meta.name.clone().unwrap_or_default(),
             },
             generation: meta.generation.unwrap_or_default(),
-            goal: if meta.deletion_timestamp.is_some() {
-                Goal::Absent
-            } else {
-                Goal::Present
-            },
+            goal: if meta.deletion_timestamp.is_some() { Goal::Absent } else { Goal::Present },
             cluster: spec.cluster_ref.name.clone(),
             queue: spec.matrix.queue.clone(),
             cells: cells(&osu, &spec.matrix.nodes),
@@ -99,15 +95,10 @@ impl Desired {
 }
 
 fn cells(osu: &OsuSpec, nodes: &[i32]) -> Vec<Cell> {
-    let pairs = nodes
-        .iter()
-        .flat_map(|nodes| osu.benchmarks.iter().map(move |each| (*each, *nodes)));
+    let pairs =
+        nodes.iter().flat_map(|nodes| osu.benchmarks.iter().map(move |each| (*each, *nodes)));
     pairs
-        .map(|(benchmark, nodes)| Cell {
-            name: cell_name(benchmark, nodes),
-            benchmark,
-            nodes,
-        })
+        .map(|(benchmark, nodes)| Cell { name: cell_name(benchmark, nodes), benchmark, nodes })
         .collect()
 }
 

@@ -18,10 +18,7 @@ const TAIL_LINES: usize = 50;
 /// Bytes of those lines at most; a `ConfigMap` holds one MiB.
 const TAIL_BYTES: usize = 65_536;
 /// Physics: no fabric of today is faster (3,200 Gbit/s), none nearer (0.3 us between hosts).
-const BOUNDS: Bounds = Bounds {
-    max_mb_per_s: Some(400_000.0),
-    min_latency_us: Some(0.3),
-};
+const BOUNDS: Bounds = Bounds { max_mb_per_s: Some(400_000.0), min_latency_us: Some(0.3) };
 
 /// What an ended attempt is worth.
 pub(super) struct Judgement {
@@ -85,26 +82,18 @@ impl Reading {
         let parsed = parse(&Application::Osu, output, &expected);
         let code = poll.exit.as_ref().map(|exit| exit.code);
         let (state, reason, message) = match (poll.phase, code, &parsed) {
-            (Phase::Lost, ..) => failed(
-                Reason::JobLost,
-                "the scheduler lost the job before it wrote its exit file",
-            ),
+            (Phase::Lost, ..) => {
+                failed(Reason::JobLost, "the scheduler lost the job before it wrote its exit file")
+            }
             (_, Some(0), Ok(parsed)) => verdict(judge(parsed, &expected)),
             (_, Some(0), Err(error)) => failed(Reason::IncompleteLog, &error.to_string()),
-            (_, Some(code), _) => failed(
-                Reason::ExitCode,
-                &format!("the job ended with exit code {code}"),
-            ),
+            (_, Some(code), _) => {
+                failed(Reason::ExitCode, &format!("the job ended with exit code {code}"))
+            }
             (_, None, _) => failed(Reason::ExitCode, "the job ended without an exit code"),
         };
         let program = launch.benchmark.program();
-        Some(Self {
-            state,
-            reason,
-            message,
-            parsed: parsed.ok(),
-            program,
-        })
+        Some(Self { state, reason, message, parsed: parsed.ok(), program })
     }
 
     fn is_valid(&self) -> bool {
@@ -113,10 +102,7 @@ impl Reading {
 
     /// The table of a valid attempt; one that is not has no number to show.
     fn table(&self) -> Option<&Table> {
-        self.parsed
-            .as_ref()
-            .filter(|_| self.is_valid())?
-            .table(self.program)
+        self.parsed.as_ref().filter(|_| self.is_valid())?.table(self.program)
     }
 
     fn metric(&self) -> Option<Metric> {
@@ -124,9 +110,7 @@ impl Reading {
     }
 
     fn value(&self) -> String {
-        self.metric()
-            .and_then(|metric| text::decimal(metric.value))
-            .unwrap_or_default()
+        self.metric().and_then(|metric| text::decimal(metric.value)).unwrap_or_default()
     }
 }
 
@@ -147,13 +131,8 @@ fn verdict(verdict: Verdict) -> (AttemptState, String, String) {
 
 /// Messages in status are bounded at 256 bytes.
 fn cut(message: &str) -> String {
-    let end = (0..=message.len().min(256))
-        .rev()
-        .find(|&at| message.is_char_boundary(at));
-    message
-        .get(..end.unwrap_or_default())
-        .unwrap_or_default()
-        .to_owned()
+    let end = (0..=message.len().min(256)).rev().find(|&at| message.is_char_boundary(at));
+    message.get(..end.unwrap_or_default()).unwrap_or_default().to_owned()
 }
 
 fn provenance(view: &View<'_>, attempt: &Attempt, poll: &Poll) -> Value {
@@ -224,14 +203,9 @@ fn of_evidence(parsed: &Parsed) -> Value {
 fn tail(output: &[u8]) -> String {
     let text = String::from_utf8_lossy(output);
     let lines: Vec<_> = text.lines().collect();
-    let last = lines
-        .get(lines.len().saturating_sub(TAIL_LINES)..)
-        .unwrap_or_default()
-        .join("\n");
+    let last = lines.get(lines.len().saturating_sub(TAIL_LINES)..).unwrap_or_default().join("\n");
     let start = last.len().saturating_sub(TAIL_BYTES);
-    let start = (start..=last.len())
-        .find(|&at| last.is_char_boundary(at))
-        .unwrap_or_default();
+    let start = (start..=last.len()).find(|&at| last.is_char_boundary(at)).unwrap_or_default();
     last.get(start..).unwrap_or_default().to_owned()
 }
 
@@ -241,10 +215,5 @@ fn results(view: &View<'_>, attempt: &Attempt, record: &Value, tail: Option<Stri
     let sha256 = crate::names::sha256(&data);
     let short = sha256.get(..12).unwrap_or_default();
     let name = format!("{}-{short}", view.desired.owner.name);
-    Results {
-        name,
-        sha256,
-        attempt: attempt.id.clone(),
-        data,
-    }
+    Results { name, sha256, attempt: attempt.id.clone(), data }
 }

@@ -40,11 +40,7 @@ pub(crate) struct View<'a> {
 
 /// What to do now for this run, and what it waits for. Total.
 pub fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> RunPlan {
-    let view = View {
-        desired,
-        observed,
-        now,
-    };
+    let view = View { desired, observed, now };
     let tracked = track(&view);
     if !observed.object.finalizer {
         return unheld(&view, &tracked);
@@ -140,13 +136,7 @@ fn unfit(view: &View<'_>, cluster: &ClusterSeen) -> Option<(Reason, String)> {
         );
         return Some((Reason::QueueNotFound, message));
     };
-    let most = view
-        .desired
-        .cells
-        .iter()
-        .map(|cell| cell.nodes)
-        .max()
-        .unwrap_or_default();
+    let most = view.desired.cells.iter().map(|cell| cell.nodes).max().unwrap_or_default();
     (most > queue.nodes).then(|| {
         let message = format!(
             "spec.matrix.nodes: {most} nodes are asked, queue '{}' has {}. Ask for fewer or enlarge the queue",
@@ -158,18 +148,9 @@ fn unfit(view: &View<'_>, cluster: &ClusterSeen) -> Option<(Reason, String)> {
 
 fn proceed(view: &View<'_>, tracked: &[Tracked]) -> RunPlan {
     let (mut steps, mut waits) = (vec![], vec![]);
-    if let Some(head) = view
-        .observed
-        .cluster
-        .as_ref()
-        .and_then(|cluster| cluster.head.clone())
-    {
+    if let Some(head) = view.observed.cluster.as_ref().and_then(|cluster| cluster.head.clone()) {
         steps.extend(submit(view, tracked, &head));
-        steps.extend(
-            tracked
-                .iter()
-                .filter_map(|tracked| tracked.fetch(view, &head)),
-        );
+        steps.extend(tracked.iter().filter_map(|tracked| tracked.fetch(view, &head)));
     }
     steps.extend(tracked.iter().filter_map(Tracked::store));
     let open = in_flight(tracked).count();
@@ -189,13 +170,8 @@ fn submit(view: &View<'_>, tracked: &[Tracked], head: &Head) -> Option<Step> {
     };
     let room = WINDOW.saturating_sub(in_flight(tracked).count());
     let next = tracked.iter().filter(stored).take(room);
-    let attempts: Vec<_> = next
-        .filter_map(|tracked| tracked.attempt.submission(view))
-        .collect();
-    (!attempts.is_empty()).then(|| Step::Submit {
-        head: head.clone(),
-        attempts,
-    })
+    let attempts: Vec<_> = next.filter_map(|tracked| tracked.attempt.submission(view)).collect();
+    (!attempts.is_empty()).then(|| Step::Submit { head: head.clone(), attempts })
 }
 
 impl View<'_> {
@@ -211,9 +187,5 @@ impl View<'_> {
 
 /// Whether a stored condition says so.
 pub(crate) fn truth(claim: bool) -> ConditionStatus {
-    if claim {
-        ConditionStatus::True
-    } else {
-        ConditionStatus::False
-    }
+    if claim { ConditionStatus::True } else { ConditionStatus::False }
 }

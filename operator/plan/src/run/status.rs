@@ -40,11 +40,7 @@ pub(super) struct Verdict {
 
 impl Verdict {
     pub fn unknown(reason: Reason, message: &str) -> Self {
-        Self {
-            truth: ConditionStatus::Unknown,
-            reason,
-            message: message.to_owned(),
-        }
+        Self { truth: ConditionStatus::Unknown, reason, message: message.to_owned() }
     }
 }
 
@@ -67,49 +63,24 @@ pub(super) fn plan(
         (true, false) => Requeue::After(WAITING),
         (true, true) => Requeue::OnChange,
     };
-    let status = RunStatus {
-        status,
-        before: stored.conditions.clone(),
-    };
-    Plan {
-        steps,
-        waits,
-        status,
-        requeue,
-    }
+    let status = RunStatus { status, before: stored.conditions.clone() };
+    Plan { steps, waits, status, requeue }
 }
 
 fn assemble(view: &View<'_>, tracked: &[Tracked], verdict: Option<Verdict>) -> BenchmarkRunStatus {
     let mut status = view.observed.object.status.clone();
     status.observed_generation = view.desired.generation;
-    status.attempts = tracked
-        .iter()
-        .map(|tracked| tracked.status.clone())
-        .collect();
+    status.attempts = tracked.iter().map(|tracked| tracked.status.clone()).collect();
     for results in tracked.iter().filter_map(Tracked::results) {
-        if !status
-            .results_refs
-            .iter()
-            .any(|told| told.name == results.name)
-        {
-            let told = ResultsRef {
-                name: results.name.clone(),
-                sha256: results.sha256.clone(),
-            };
+        if !status.results_refs.iter().any(|told| told.name == results.name) {
+            let told = ResultsRef { name: results.name.clone(), sha256: results.sha256.clone() };
             status.results_refs.push(told);
         }
     }
-    status.cells = view
-        .desired
-        .cells
-        .iter()
-        .map(|cell| summary(cell, &status.attempts))
-        .collect();
+    status.cells = view.desired.cells.iter().map(|cell| summary(cell, &status.attempts)).collect();
     status.progress = Some(progress(tracked));
     status.result = result(&status.cells);
-    let done = tracked
-        .iter()
-        .all(|tracked| tracked.status.state.is_final());
+    let done = tracked.iter().all(|tracked| tracked.status.state.is_final());
     if done && status.completion_time.is_none() {
         status.completion_time = Some(Time::new(view.now));
     }
@@ -119,37 +90,23 @@ fn assemble(view: &View<'_>, tracked: &[Tracked], verdict: Option<Verdict>) -> B
 
 fn progress(tracked: &[Tracked]) -> RunProgress {
     let count = |is: fn(AttemptState) -> bool| {
-        let number = tracked
-            .iter()
-            .filter(|tracked| is(tracked.status.state))
-            .count();
+        let number = tracked.iter().filter(|tracked| is(tracked.status.state)).count();
         i32::try_from(number).unwrap_or(i32::MAX)
     };
     let completed = count(AttemptState::is_final);
     let total = count(|_| true);
     let failed = count(|state| matches!(state, AttemptState::Failed | AttemptState::Invalid));
-    let running = tracked
-        .iter()
-        .find(|tracked| tracked.status.state == AttemptState::Running);
+    let running = tracked.iter().find(|tracked| tracked.status.state == AttemptState::Running);
     let message = match running {
         Some(tracked) => format!("{} runs", tracked.attempt.id),
         None if in_flight(tracked).next().is_some() => "jobs are queued".to_owned(),
         None => String::new(),
     };
-    RunProgress {
-        completed,
-        failed,
-        total,
-        summary: format!("{completed}/{total}"),
-        message,
-    }
+    RunProgress { completed, failed, total, summary: format!("{completed}/{total}"), message }
 }
 
 fn summary(cell: &Cell, attempts: &[AttemptStatus]) -> CellStatus {
-    let all: Vec<_> = attempts
-        .iter()
-        .filter(|attempt| attempt.cell == cell.name)
-        .collect();
+    let all: Vec<_> = attempts.iter().filter(|attempt| attempt.cell == cell.name).collect();
     let values: Vec<f64> = all
         .iter()
         .filter(|attempt| attempt.state == AttemptState::Succeeded)
@@ -185,10 +142,7 @@ fn result(cells: &[CellStatus]) -> Option<RunResult> {
     let most = told.clone().map(|cell| cell.nodes).max()?;
     let cell = told.clone().find(|cell| cell.nodes == most)?;
     let headline = text::headline(cell.median.parse().ok()?, &cell.unit);
-    Some(RunResult {
-        headline,
-        verdict: None,
-    })
+    Some(RunResult { headline, verdict: None })
 }
 
 fn conditions(
@@ -201,49 +155,18 @@ fn conditions(
     let mut set = ConditionSet::new(before, view.desired.generation, view.now);
     if !view.desired.settings.simulated_fabric.is_empty() {
         let message = "Measured on a simulated cloud: the numbers say nothing of AWS";
-        set.set(
-            ConditionType::Simulated,
-            ConditionStatus::True,
-            Reason::Simulated,
-            message,
-        );
+        set.set(ConditionType::Simulated, ConditionStatus::True, Reason::Simulated, message);
     }
-    let verdict = verdict.unwrap_or_else(|| {
-        if done {
-            conclusion(status)
-        } else {
-            under_way(status)
-        }
-    });
-    let finished = if done {
-        "Every attempt has ended"
-    } else {
-        "Attempts are outstanding"
-    };
-    let reason = if done {
-        Reason::Completed
-    } else {
-        verdict.reason
-    };
+    let verdict =
+        verdict.unwrap_or_else(|| if done { conclusion(status) } else { under_way(status) });
+    let finished = if done { "Every attempt has ended" } else { "Attempts are outstanding" };
+    let reason = if done { Reason::Completed } else { verdict.reason };
     set.set(ConditionType::Finished, truth(done), reason, finished);
-    set.set(
-        ConditionType::Succeeded,
-        verdict.truth,
-        verdict.reason,
-        &verdict.message,
-    );
+    set.set(ConditionType::Succeeded, verdict.truth, verdict.reason, &verdict.message);
     let told = status.cells.iter().any(|cell| cell.n > 0);
-    let message = if told {
-        "status.cells holds the numbers"
-    } else {
-        "No attempt has a number yet"
-    };
-    set.set(
-        ConditionType::ResultsReady,
-        truth(done && told),
-        reason,
-        message,
-    );
+    let message =
+        if told { "status.cells holds the numbers" } else { "No attempt has a number yet" };
+    set.set(ConditionType::ResultsReady, truth(done && told), reason, message);
     if !done {
         set.set(
             ConditionType::Reconciling,
@@ -258,15 +181,9 @@ fn conditions(
 fn under_way(status: &BenchmarkRunStatus) -> Verdict {
     let progress = status.progress.clone().unwrap_or_default();
     if status.start_time.is_none() {
-        return Verdict::unknown(
-            Reason::Pending,
-            "The attempts are stored first, then submitted",
-        );
+        return Verdict::unknown(Reason::Pending, "The attempts are stored first, then submitted");
     }
-    Verdict::unknown(
-        Reason::Running,
-        &format!("{} attempts have ended", progress.summary),
-    )
+    Verdict::unknown(Reason::Running, &format!("{} attempts have ended", progress.summary))
 }
 
 fn conclusion(status: &BenchmarkRunStatus) -> Verdict {
@@ -277,11 +194,7 @@ fn conclusion(status: &BenchmarkRunStatus) -> Verdict {
         .find(|attempt| matches!(attempt.state, AttemptState::Failed | AttemptState::Invalid));
     let Some(first) = first else {
         let message = format!("All {} attempts gave a valid number", progress.total);
-        return Verdict {
-            truth: ConditionStatus::True,
-            reason: Reason::Completed,
-            message,
-        };
+        return Verdict { truth: ConditionStatus::True, reason: Reason::Completed, message };
     };
     let reason = match (progress.failed == progress.total, first.reason.parse()) {
         (true, Ok(reason @ Reason::FabricMismatch)) => reason,
@@ -292,11 +205,7 @@ fn conclusion(status: &BenchmarkRunStatus) -> Verdict {
         "{} of {} attempts gave no valid number; {}: {} ({})",
         progress.failed, progress.total, first.id, first.reason, first.message
     );
-    Verdict {
-        truth: ConditionStatus::False,
-        reason,
-        message,
-    }
+    Verdict { truth: ConditionStatus::False, reason, message }
 }
 
 impl RunStatus {
@@ -354,19 +263,12 @@ impl RunStatus {
 impl fmt::Display for RunStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let conditions = self.status.conditions.iter();
-        let words: Vec<_> = conditions
-            .map(|c| format!("{}={}({})", c.type_, c.status, c.reason))
-            .collect();
+        let words: Vec<_> =
+            conditions.map(|c| format!("{}={}({})", c.type_, c.status, c.reason)).collect();
         f.write_str(&words.join(" "))?;
         let attempts = self.status.attempts.iter();
-        attempts
-            .filter(|attempt| attempt.state != AttemptState::Pending)
-            .try_for_each(|attempt| {
-                write!(
-                    f,
-                    "\n  attempt {} {} {}",
-                    attempt.id, attempt.state, attempt.reason
-                )
-            })
+        attempts.filter(|attempt| attempt.state != AttemptState::Pending).try_for_each(|attempt| {
+            write!(f, "\n  attempt {} {} {}", attempt.id, attempt.state, attempt.reason)
+        })
     }
 }
