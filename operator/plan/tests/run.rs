@@ -1,5 +1,13 @@
 //! Stories of a run against a site that remembers: a scheduler, its folders, the stored status.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a test fails by panicking"
+)]
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use hpc_crds::{

@@ -56,7 +56,7 @@ pub(super) fn evaluate(
     poll: &Poll,
     output: &[u8],
 ) -> Option<Judgement> {
-    let reading = Reading::new(attempt.launch(view)?, poll, output)?;
+    let reading = Reading::new(&attempt.launch(view)?, poll, output)?;
     let tail = (!reading.is_valid()).then(|| tail(output));
     let record = json!({
         "provenance": provenance(view, attempt, poll),
@@ -77,7 +77,7 @@ pub(super) fn evaluate(
 }
 
 impl Reading {
-    fn new(launch: Launch, poll: &Poll, output: &[u8]) -> Option<Self> {
+    fn new(launch: &Launch, poll: &Poll, output: &[u8]) -> Option<Self> {
         let expected = launch.expectation(BOUNDS).ok()?;
         let parsed = parse(&Application::Osu, output, &expected);
         let code = poll.exit.as_ref().map(|exit| exit.code);
