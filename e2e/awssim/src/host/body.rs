@@ -62,10 +62,7 @@ pub struct Exports {
 
 /// The processors of a body's instance type.
 pub fn processors(spec: &BodySpec) -> Processors {
-    Processors {
-        threads: spec.vcpus,
-        cores: spec.cores,
-    }
+    Processors { threads: spec.vcpus, cores: spec.cores }
 }
 
 impl Body {
@@ -84,10 +81,7 @@ impl Body {
         let pid = ready_pid(&mut process, &id)
             .await
             .map_err(|error| failed(&id, "set up", why(&error.to_string())))?;
-        let cable = process
-            .stdin
-            .take()
-            .ok_or_else(|| failed(&id, "set up", "no input"))?;
+        let cable = process.stdin.take().ok_or_else(|| failed(&id, "set up", "no input"))?;
         let body = Arc::new(Self {
             link: link_name(&id),
             vpc: host.vpc(rack, &spec).await?,
@@ -118,10 +112,7 @@ impl Body {
         mut cable: ChildStdin,
     ) -> Result<(), MachineError> {
         self.plug_in(rack).await?;
-        cable
-            .write_all(b"connected\n")
-            .await
-            .map_err(io_failed(self.id(), "connect"))?;
+        cable.write_all(b"connected\n").await.map_err(io_failed(self.id(), "connect"))?;
         tokio::select! {
             () = self.up.notified() => Ok(()),
             () = self.ended() => Err(failed(self.id(), "rise", "it ended")),
@@ -136,21 +127,11 @@ impl Body {
     async fn plug_in(self: &Arc<Self>, rack: &Rack) -> Result<(), MachineError> {
         self.vpc.admit(self);
         let (router, prefix) = router(&self.spec)?;
-        let mac = self
-            .spec
-            .network_interfaces
-            .first()
-            .map_or("02:00:00:00:00:02", |nic| &nic.mac);
+        let mac = self.spec.network_interfaces.first().map_or("02:00:00:00:00:02", |nic| &nic.mac);
         let (pid, router) = (self.pid.to_string(), format!("{router}/{prefix}"));
         let args = [self.link.as_str(), &pid, mac, &router];
         let network = Some(self.vpc.pid());
-        rack.run(Act {
-            who: self.id(),
-            script: "attach.sh",
-            args: &args,
-            network,
-        })
-        .await
+        rack.run(Act { who: self.id(), script: "attach.sh", args: &args, network }).await
     }
 
     /// Takes away what it left in the rack.
@@ -161,13 +142,7 @@ impl Body {
         }
         let args = [self.id(), self.link.as_str()];
         let network = Some(self.vpc.pid());
-        rack.run(Act {
-            who: self.id(),
-            script: "detach.sh",
-            args: &args,
-            network,
-        })
-        .await
+        rack.run(Act { who: self.id(), script: "detach.sh", args: &args, network }).await
     }
 
     /// `i-…`.
@@ -250,18 +225,8 @@ fn spawn(rack: &Rack, spec: &BodySpec, console: &Path) -> Result<Child, MachineE
         .map_err(io_failed(id, "open its console"))?;
     let mut command: Command = rack.enter(&["--pid"]);
     command
-        .args([
-            "unshare", "--mount", "--uts", "--ipc", "--net", "--pid", "--fork",
-        ])
-        .args([
-            "--kill-child",
-            "--propagation",
-            "slave",
-            "sh",
-            "setup.sh",
-            id,
-            &spec.hostname,
-        ])
+        .args(["unshare", "--mount", "--uts", "--ipc", "--net", "--pid", "--fork"])
+        .args(["--kill-child", "--propagation", "slave", "sh", "setup.sh", id, &spec.hostname])
         .args([format!("{}/{prefix}", spec.private_ip), router.to_string()])
         .args([processors(spec).key(), profile.name, rack.marker("body")])
         .env("CAPABILITIES", CAPABILITIES)
@@ -276,10 +241,7 @@ fn spawn(rack: &Rack, spec: &BodySpec, console: &Path) -> Result<Child, MachineE
 fn router(spec: &BodySpec) -> Result<(Ipv4Addr, u8), MachineError> {
     let parsed = spec.subnet_cidr.split_once('/').and_then(|(base, prefix)| {
         let base: Ipv4Addr = base.parse().ok()?;
-        Some((
-            Ipv4Addr::from(u32::from(base).checked_add(1)?),
-            prefix.parse().ok()?,
-        ))
+        Some((Ipv4Addr::from(u32::from(base).checked_add(1)?), prefix.parse().ok()?))
     });
     parsed.ok_or_else(|| failed(&spec.instance_id, "read its subnet", &*spec.subnet_cidr))
 }

@@ -61,11 +61,10 @@ impl Disks {
                 }
             }
         }
-        for gone in present.iter().filter(|name| {
-            !wanted
-                .iter()
-                .any(|volume| serial(&volume.volume_id) == **name)
-        }) {
+        for gone in present
+            .iter()
+            .filter(|name| !wanted.iter().any(|volume| serial(&volume.volume_id) == **name))
+        {
             remove_nodes(&body.root(), gone);
         }
     }
@@ -79,20 +78,14 @@ impl Disks {
             disk.users.insert(body.id().to_owned());
             disk.minor
         });
-        add_nodes(
-            &body.root(),
-            &serial(&volume.volume_id),
-            minor.unwrap_or_default(),
-        )
+        add_nodes(&body.root(), &serial(&volume.volume_id), minor.unwrap_or_default())
     }
 
     /// Notes that another body uses a device, through NFS.
     pub fn share(&self, device: &str, instance_id: &str) -> Result<(), String> {
         let mut open = locked(&self.open);
         let disk = open.values_mut().find(|disk| disk.device == device);
-        disk.ok_or("the exported volume is detached")?
-            .users
-            .insert(instance_id.to_owned());
+        disk.ok_or("the exported volume is detached")?.users.insert(instance_id.to_owned());
         Ok(())
     }
 
@@ -115,13 +108,9 @@ fn present(root: &Path) -> BTreeSet<String> {
     let Ok(entries) = fs::read_dir(root.join("dev/disk/by-id")) else {
         return BTreeSet::new();
     };
-    let names = entries
-        .flatten()
-        .filter_map(|entry| entry.file_name().into_string().ok());
+    let names = entries.flatten().filter_map(|entry| entry.file_name().into_string().ok());
     let prefix = BY_ID.rsplit('/').next().unwrap_or_default();
-    names
-        .filter_map(|name| name.strip_prefix(prefix).map(str::to_owned))
-        .collect()
+    names.filter_map(|name| name.strip_prefix(prefix).map(str::to_owned)).collect()
 }
 
 fn add_nodes(root: &Path, serial: &str, minor: u64) -> io::Result<()> {
@@ -130,16 +119,8 @@ fn add_nodes(root: &Path, serial: &str, minor: u64) -> io::Result<()> {
         .find(|name| !root.join("dev").join(name).exists());
     let name = free.ok_or_else(|| io::Error::other("26 volumes are attached"))?;
     let mode = Mode::S_IRUSR | Mode::S_IWUSR;
-    mknod(
-        &root.join("dev").join(&name),
-        SFlag::S_IFBLK,
-        mode,
-        makedev(7, minor),
-    )?;
-    symlink(
-        format!("../../{name}"),
-        root.join(format!("{BY_ID}{serial}")),
-    )
+    mknod(&root.join("dev").join(&name), SFlag::S_IFBLK, mode, makedev(7, minor))?;
+    symlink(format!("../../{name}"), root.join(format!("{BY_ID}{serial}")))
 }
 
 fn remove_nodes(root: &Path, serial: &str) {
@@ -173,12 +154,7 @@ async fn open_disk(volume: &AttachedVolume) -> io::Result<Disk> {
     }
     // While it is held open this only marks it to go at the last close.
     losetup(&["--detach".as_ref(), device.as_ref()]).await?;
-    Ok(Disk {
-        minor: metadata.rdev() & 0xff,
-        device,
-        _held: held,
-        users: BTreeSet::new(),
-    })
+    Ok(Disk { minor: metadata.rdev() & 0xff, device, _held: held, users: BTreeSet::new() })
 }
 
 async fn losetup(args: &[&std::ffi::OsStr]) -> io::Result<String> {
@@ -187,9 +163,7 @@ async fn losetup(args: &[&std::ffi::OsStr]) -> io::Result<String> {
         let text = String::from_utf8_lossy(&output.stdout);
         return Ok(text.lines().next().unwrap_or_default().trim().to_owned());
     }
-    Err(io::Error::other(
-        String::from_utf8_lossy(&output.stderr).trim().to_owned(),
-    ))
+    Err(io::Error::other(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
 }
 
 /// The loop-mounted file system of a body that holds `path`.
@@ -222,10 +196,7 @@ mod tests {
     fn an_exported_path_is_found_on_its_volume_and_nowhere_else() {
         let line = "36 35 7:3 / /hpcops/state rw,noatime shared:1 - ext4 /dev/nvme1n1 rw";
         let found = mount_of(line, Path::new("/hpcops/state/home")).unwrap();
-        assert_eq!(
-            (found.device.as_str(), found.kind.as_str()),
-            ("/dev/loop3", "ext4")
-        );
+        assert_eq!((found.device.as_str(), found.kind.as_str()), ("/dev/loop3", "ext4"));
         assert_eq!(found.rest, Path::new("home"));
         assert!(mount_of(line, Path::new("/hpcops/other")).is_none());
         let overlay = "36 35 0:99 / / rw - overlay overlay rw";

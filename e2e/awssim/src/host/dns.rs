@@ -49,18 +49,7 @@ fn answer(query: &[u8], lookup: impl Fn(&str) -> Option<Ipv4Addr>) -> Option<Vec
     let code = if found.is_some() { 0 } else { NO_SUCH_NAME };
     let mut answer = query.get(..2)?.to_vec();
     // Response, recursion desired and available; one question, perhaps one answer.
-    answer.extend([
-        0x81,
-        0x80 | code,
-        0,
-        1,
-        0,
-        u8::from(shown.is_some()),
-        0,
-        0,
-        0,
-        0,
-    ]);
+    answer.extend([0x81, 0x80 | code, 0, 1, 0, u8::from(shown.is_some()), 0, 0, 0, 0]);
     answer.extend(question);
     if let Some(address) = shown {
         // The name of the question, type A, class IN, 60 s, four bytes.
@@ -122,10 +111,7 @@ mod tests {
     #[test]
     fn a_torn_query_gets_no_answer() {
         for end in 0..20 {
-            assert_eq!(
-                answer(&query("ip-10-0-0-5.ec2.internal", 1)[..end], |_| None),
-                None
-            );
+            assert_eq!(answer(&query("ip-10-0-0-5.ec2.internal", 1)[..end], |_| None), None);
         }
     }
 }

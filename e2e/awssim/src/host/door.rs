@@ -23,17 +23,9 @@ use crate::machine::MachineError;
 #[derive(Debug, Deserialize)]
 #[serde(tag = "ask", rename_all = "lowercase", rename_all_fields = "camelCase")]
 enum Question {
-    Lustre {
-        dns_name: String,
-        mount_name: String,
-    },
-    Nfs {
-        server: IpAddr,
-        path: String,
-    },
-    Export {
-        paths: BTreeSet<String>,
-    },
+    Lustre { dns_name: String, mount_name: String },
+    Nfs { server: IpAddr, path: String },
+    Export { paths: BTreeSet<String> },
     Nfsd,
     Init,
     Agent,
@@ -71,32 +63,21 @@ async fn converse(host: &Host, body: &Body, stream: UnixStream) -> std::io::Resu
         Ok(question) => host.reply(body, question).await,
         Err(error) => Err(error.to_string()),
     };
-    let answer = answer.map_or_else(
-        |why| json!({"refused": why}),
-        |given| json!({"granted": given}),
-    );
+    let answer =
+        answer.map_or_else(|why| json!({"refused": why}), |given| json!({"granted": given}));
     writer.write_all(format!("{answer}\n").as_bytes()).await
 }
 
 impl Host {
     async fn reply(&self, body: &Body, question: Question) -> Result<Value, String> {
         match question {
-            Question::Lustre {
-                dns_name,
-                mount_name,
-            } => {
-                let folder = self
-                    .view
-                    .may_mount_lustre(body.id(), &dns_name, &mount_name)?
-                    .path;
-                self.show(body, &["folder", &folder.to_string_lossy()])
-                    .await
-                    .map(Value::String)
+            Question::Lustre { dns_name, mount_name } => {
+                let folder = self.view.may_mount_lustre(body.id(), &dns_name, &mount_name)?.path;
+                self.show(body, &["folder", &folder.to_string_lossy()]).await.map(Value::String)
             }
-            Question::Nfs { server, path } => self
-                .show_export(body, server, Path::new(&path))
-                .await
-                .map(Value::String),
+            Question::Nfs { server, path } => {
+                self.show_export(body, server, Path::new(&path)).await.map(Value::String)
+            }
             Question::Export { paths } => {
                 locked(body.exports()).paths = paths;
                 Ok(Value::Null)
@@ -124,18 +105,10 @@ impl Host {
     async fn show(&self, body: &Body, what: &[&str]) -> Result<String, String> {
         let rack = self.rack().ok_or("the rack is gone")?;
         let name = body.next_grant();
-        let args: Vec<&str> = [body.id(), &name]
-            .into_iter()
-            .chain(what.iter().copied())
-            .collect();
-        rack.run(Act {
-            who: body.id(),
-            script: "grant.sh",
-            args: &args,
-            network: None,
-        })
-        .await
-        .map_err(|error| error.to_string())?;
+        let args: Vec<&str> = [body.id(), &name].into_iter().chain(what.iter().copied()).collect();
+        rack.run(Act { who: body.id(), script: "grant.sh", args: &args, network: None })
+            .await
+            .map_err(|error| error.to_string())?;
         Ok(format!("/run/awssim/{name}"))
     }
 
@@ -153,13 +126,8 @@ impl Host {
         let below = mount_below(&server, path)
             .ok_or("only a file system on a volume can be exported here")?;
         self.disks.share(&below.device, body.id())?;
-        let shown = self
-            .show(body, &["disk", &below.device, &below.kind])
-            .await?;
-        Ok(PathBuf::from(shown)
-            .join(below.rest)
-            .to_string_lossy()
-            .into_owned())
+        let shown = self.show(body, &["disk", &below.device, &below.kind]).await?;
+        Ok(PathBuf::from(shown).join(below.rest).to_string_lossy().into_owned())
     }
 }
 

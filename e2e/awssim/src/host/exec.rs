@@ -31,12 +31,8 @@ pub async fn run(dir: &Path, body: &Body, command: Command) -> Result<ExecOutput
     let stdout = Stream::new(dir).map_err(io_failed(id, "open an output file"))?;
     let stderr = Stream::new(dir).map_err(io_failed(id, "open an output file"))?;
     let mut process = prepare(body, &command);
-    stdout
-        .give(&mut process, Process::stdout)
-        .map_err(io_failed(id, "open an output file"))?;
-    stderr
-        .give(&mut process, Process::stderr)
-        .map_err(io_failed(id, "open an output file"))?;
+    stdout.give(&mut process, Process::stdout).map_err(io_failed(id, "open an output file"))?;
+    stderr.give(&mut process, Process::stderr).map_err(io_failed(id, "open an output file"))?;
     let child = process.spawn().map_err(io_failed(id, "run a command"))?;
     let mut group =
         Group::of(child).ok_or_else(|| failed(id, "run a command", "it ended at once"))?;
@@ -47,32 +43,14 @@ pub async fn run(dir: &Path, body: &Body, command: Command) -> Result<ExecOutput
     };
     drop(group);
     let read = |stream: &Stream| stream.read().map_err(io_failed(id, "read the output"));
-    Ok(ExecOutput {
-        end,
-        stdout: read(&stdout)?,
-        stderr: read(&stderr)?,
-    })
+    Ok(ExecOutput { end, stdout: read(&stdout)?, stderr: read(&stderr)? })
 }
 
 fn prepare(body: &Body, command: &Command) -> Process {
     let mut process = Process::new("nsenter");
     process
-        .args([
-            "--target",
-            &body.pid().to_string(),
-            "--mount",
-            "--uts",
-            "--ipc",
-            "--net",
-            "--pid",
-        ])
-        .args([
-            "setpriv",
-            "--bounding-set",
-            CAPABILITIES,
-            "--inh-caps",
-            "-all",
-        ])
+        .args(["--target", &body.pid().to_string(), "--mount", "--uts", "--ipc", "--net", "--pid"])
+        .args(["setpriv", "--bounding-set", CAPABILITIES, "--inh-caps", "-all"])
         .args(["sh", "/usr/lib/awssim/run-command.sh", &command.command_id])
         .args(&command.working_directory)
         .env_clear()
@@ -102,11 +80,7 @@ struct Group {
 impl Group {
     fn of(child: Child) -> Option<Self> {
         let leader = Pid::from_raw(i32::try_from(child.id()?).ok()?);
-        Some(Self {
-            leader,
-            child,
-            is_done: false,
-        })
+        Some(Self { leader, child, is_done: false })
     }
 
     async fn feed_and_wait(&mut self, script: &str) -> io::Result<ExitStatus> {

@@ -16,9 +16,5 @@ pub fn failed(who: &str, step: &str, message: impl Into<String>) -> MachineError
 /// For `map_err`: a call of the operating system failed.
 pub fn io_failed(who: &str, step: &'static str) -> impl FnOnce(io::Error) -> MachineError {
     let instance_id = who.to_owned();
-    move |source| MachineError::Io {
-        instance_id,
-        step,
-        source,
-    }
+    move |source| MachineError::Io { instance_id, step, source }
 }

@@ -31,10 +31,7 @@ pub struct Tokens(Mutex<BTreeSet<String>>);
 impl Tokens {
     fn issue(&self, instance_id: &str) -> String {
         let mut all = locked(&self.0);
-        let token = format!(
-            "{:x}",
-            Sha256::digest(format!("{instance_id}/{}", all.len()))
-        );
+        let token = format!("{:x}", Sha256::digest(format!("{instance_id}/{}", all.len())));
         all.insert(token.clone());
         token
     }
@@ -76,12 +73,7 @@ async fn converse(stream: TcpStream, body: Arc<Body>, view: Arc<dyn HostView>) {
 
 fn answer(request: &Request<Incoming>, body: &Body, view: &dyn HostView) -> Response<Full<Bytes>> {
     let path = request.uri().path().trim_start_matches('/');
-    let header = |name: &str| {
-        request
-            .headers()
-            .get(name)
-            .and_then(|value| value.to_str().ok())
-    };
+    let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok());
     if *request.method() == Method::PUT && path == "latest/api/token" {
         let ttl = header(TTL).and_then(|ttl| ttl.parse::<u32>().ok());
         if !ttl.is_some_and(|ttl| (1..=21_600).contains(&ttl)) {

@@ -95,9 +95,7 @@ impl Bodies {
             layers: AsyncMutex::default(),
             tasks: Mutex::default(),
         };
-        Self {
-            host: Arc::new(host),
-        }
+        Self { host: Arc::new(host) }
     }
 
     /// A factory for the simulator's start.
@@ -122,18 +120,11 @@ impl Drop for Bodies {
 
 impl Host {
     fn console(&self, instance_id: &str) -> PathBuf {
-        self.config
-            .state_dir
-            .join("console")
-            .join(format!("{instance_id}.log"))
+        self.config.state_dir.join("console").join(format!("{instance_id}.log"))
     }
 
     fn slot(&self, instance_id: &str) -> Slot {
-        Arc::clone(
-            locked(&self.slots)
-                .entry(instance_id.to_owned())
-                .or_default(),
-        )
+        Arc::clone(locked(&self.slots).entry(instance_id.to_owned()).or_default())
     }
 
     fn body(&self, instance_id: &str) -> Option<Arc<Body>> {
@@ -254,9 +245,8 @@ impl Machines for Bodies {
 
     async fn exec(&self, instance_id: &str, command: Command) -> Result<ExecOutput, MachineError> {
         let body = self.host.body(instance_id);
-        let body = body.ok_or_else(|| MachineError::NoBody {
-            instance_id: instance_id.to_owned(),
-        })?;
+        let body =
+            body.ok_or_else(|| MachineError::NoBody { instance_id: instance_id.to_owned() })?;
         exec::run(&self.host.config.state_dir, &body, command).await
     }
 

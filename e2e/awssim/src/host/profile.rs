@@ -14,9 +14,7 @@ use super::rack::place;
 use crate::machine::MachineError;
 
 /// What of the host's `/` an image shares; all the rest is hidden.
-const SHARED: [&str; 9] = [
-    "bin", "etc", "lib", "lib32", "lib64", "libx32", "sbin", "usr", "var",
-];
+const SHARED: [&str; 9] = ["bin", "etc", "lib", "lib32", "lib64", "libx32", "sbin", "usr", "var"];
 
 /// Address at which the rack serves the simulated services, see `rack.sh`.
 pub const ENDPOINT: &str = "http://169.254.170.1";
@@ -25,39 +23,21 @@ const PROFILES: [&str; 1] = [include_str!("../../images/AmazonLinux2023/profile.
 
 const FILES: [(&str, &str); 13] = [
     ("systemctl", include_str!("../../images/standins/systemctl")),
-    (
-        "mount.lustre",
-        include_str!("../../images/standins/mount.lustre"),
-    ),
-    (
-        "mount.nfs4",
-        include_str!("../../images/standins/mount.nfs4"),
-    ),
+    ("mount.lustre", include_str!("../../images/standins/mount.lustre")),
+    ("mount.nfs4", include_str!("../../images/standins/mount.nfs4")),
     ("exportfs", include_str!("../../images/standins/exportfs")),
     ("rpc.nfsd", include_str!("../../images/standins/rpc.nfsd")),
-    (
-        "amazon-ssm-agent",
-        include_str!("../../images/standins/amazon-ssm-agent"),
-    ),
+    ("amazon-ssm-agent", include_str!("../../images/standins/amazon-ssm-agent")),
     ("shutdown", include_str!("../../images/standins/shutdown")),
     ("host.py", include_str!("../../images/standins/host.py")),
     ("init.py", include_str!("../../images/init.py")),
-    (
-        "run-command.sh",
-        include_str!("../../images/run-command.sh"),
-    ),
+    ("run-command.sh", include_str!("../../images/run-command.sh")),
     (
         "amazon-ssm-agent.service",
         include_str!("../../images/AmazonLinux2023/amazon-ssm-agent.service"),
     ),
-    (
-        "cgroup.conf",
-        include_str!("../../images/AmazonLinux2023/cgroup.conf"),
-    ),
-    (
-        "nfs-server.service",
-        include_str!("../../images/AmazonLinux2023/nfs-server.service"),
-    ),
+    ("cgroup.conf", include_str!("../../images/AmazonLinux2023/cgroup.conf")),
+    ("nfs-server.service", include_str!("../../images/AmazonLinux2023/nfs-server.service")),
 ];
 
 /// One image family as data.
@@ -112,19 +92,11 @@ impl Profile {
         for text in PROFILES {
             let profile: Self = serde_json::from_str(text)
                 .map_err(|error| failed(image_name, "read the image profile", error.to_string()))?;
-            if profile
-                .image_names
-                .iter()
-                .any(|part| image_name.contains(part))
-            {
+            if profile.image_names.iter().any(|part| image_name.contains(part)) {
                 return Ok(profile);
             }
         }
-        Err(failed(
-            image_name,
-            "choose an image profile",
-            "no profile knows an image of this name",
-        ))
+        Err(failed(image_name, "choose an image profile", "no profile knows an image of this name"))
     }
 
     /// Builds the layer in an empty folder that takes device nodes.
@@ -140,10 +112,8 @@ impl Profile {
             place(layer, &stand_in.at, text.as_bytes(), 0o755)
                 .map_err(io_failed(&self.name, "write a stand-in"))?;
         }
-        self.build_etc(layer)
-            .map_err(io_failed(&self.name, "write /etc"))?;
-        self.hide_host(layer)
-            .map_err(io_failed(&self.name, "hide the host's files"))
+        self.build_etc(layer).map_err(io_failed(&self.name, "write /etc"))?;
+        self.hide_host(layer).map_err(io_failed(&self.name, "hide the host's files"))
     }
 
     fn hide_host(&self, layer: &Path) -> io::Result<()> {
@@ -153,9 +123,7 @@ impl Profile {
                 hide(layer, Path::new(&name))?;
             }
         }
-        self.hidden
-            .iter()
-            .try_for_each(|path| hide(layer, Path::new(path.trim_start_matches('/'))))
+        self.hidden.iter().try_for_each(|path| hide(layer, Path::new(path.trim_start_matches('/'))))
     }
 
     /// Puts the host's programs where the image has them, and only there.

@@ -81,17 +81,9 @@ impl Rack {
             .spawn()
             .map_err(io_failed(WHO, "start"))?;
         let pid = ready_pid(&mut process, WHO).await?;
-        let line = process
-            .stdin
-            .take()
-            .ok_or_else(|| failed(WHO, "start", "no input"))?;
-        let rack = Self {
-            pid,
-            prefix: prefix.to_owned(),
-            log_file,
-            _line: line,
-            _process: process,
-        };
+        let line = process.stdin.take().ok_or_else(|| failed(WHO, "start", "no input"))?;
+        let rack =
+            Self { pid, prefix: prefix.to_owned(), log_file, _line: line, _process: process };
         rack.write_scripts()?;
         Ok(rack)
     }
@@ -129,12 +121,7 @@ impl Rack {
 
     /// Runs one of the rack's scripts in its mounts and, if asked, a network.
     pub async fn run(&self, act: Act<'_>) -> Result<(), MachineError> {
-        let Act {
-            who,
-            script,
-            args,
-            network,
-        } = act;
+        let Act { who, script, args, network } = act;
         let network = network.map(|pid| format!("--net=/proc/{pid}/ns/net"));
         let output = self
             .enter(&network.as_deref().into_iter().collect::<Vec<_>>())
@@ -146,11 +133,7 @@ impl Rack {
         if output.status.success() {
             return Ok(());
         }
-        Err(failed(
-            who,
-            script,
-            String::from_utf8_lossy(&output.stderr).trim(),
-        ))
+        Err(failed(who, script, String::from_utf8_lossy(&output.stderr).trim()))
     }
 }
 
@@ -177,34 +160,23 @@ fn end_predecessors(prefix: &str) {
 
 fn process_ids() -> Vec<i32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries
-        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .collect()
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 fn command_line(pid: i32) -> Vec<String> {
     let bytes = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    bytes
-        .split(|byte| *byte == 0)
-        .map(|word| String::from_utf8_lossy(word).into_owned())
-        .collect()
+    bytes.split(|byte| *byte == 0).map(|word| String::from_utf8_lossy(word).into_owned()).collect()
 }
 
 /// Reads the line `ready PID` that a rack or a body says once it stands.
 pub async fn ready_pid(process: &mut Child, who: &str) -> Result<i32, MachineError> {
-    let stdout = process
-        .stdout
-        .take()
-        .ok_or_else(|| failed(who, "start", "no output"))?;
+    let stdout = process.stdout.take().ok_or_else(|| failed(who, "start", "no output"))?;
     let mut line = String::new();
     BufReader::new(stdout)
         .read_line(&mut line)
         .await
         .map_err(io_failed(who, "wait for the first word"))?;
-    let pid = line
-        .trim()
-        .strip_prefix("ready ")
-        .and_then(|pid| pid.parse().ok());
+    let pid = line.trim().strip_prefix("ready ").and_then(|pid| pid.parse().ok());
     pid.ok_or_else(|| failed(who, "start", "it ended before it was ready"))
 }
 
@@ -219,9 +191,7 @@ pub fn in_network<T: Send + 'static>(
         setns(namespace, CloneFlags::CLONE_NEWNET)?;
         make()
     });
-    thread
-        .join()
-        .unwrap_or_else(|_| Err(io::Error::other("the thread in the namespace panicked")))
+    thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread in the namespace panicked")))
 }
 
 /// Listens inside the network namespace of a process.

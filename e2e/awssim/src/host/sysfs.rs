@@ -12,10 +12,7 @@ const FIXED: [(&str, &str); 6] = [
     ("class/nvme/nvme0/transport", "pcie\n"),
     ("block/nvme0n1/queue/scheduler", "[none] mq-deadline\n"),
     ("block/nvme0n1/queue/read_ahead_kb", "128\n"),
-    (
-        "kernel/mm/transparent_hugepage/enabled",
-        "always [madvise] never\n",
-    ),
+    ("kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
     ("fs/cgroup/cgroup.controllers", "cpu memory pids\n"),
 ];
 
@@ -42,9 +39,8 @@ impl Processors {
         }
         for cpu in 0..self.threads {
             let core = cpu % self.cores.max(1);
-            let siblings: Vec<u32> = (core..self.threads)
-                .step_by(self.cores.max(1) as usize)
-                .collect();
+            let siblings: Vec<u32> =
+                (core..self.threads).step_by(self.cores.max(1) as usize).collect();
             if cpu > 0 {
                 put(root, &format!("cpu{cpu}/online"), "1\n")?;
             }
@@ -75,10 +71,7 @@ impl Processors {
     fn mask(self, is_set: impl Fn(u32) -> bool) -> String {
         let word = |first: u32| {
             let bits = (first..first + 32).filter(|id| *id < self.threads && is_set(*id));
-            format!(
-                "{:08x}",
-                bits.fold(0_u32, |word, id| word | 1 << (id - first))
-            )
+            format!("{:08x}", bits.fold(0_u32, |word, id| word | 1 << (id - first)))
         };
         let words: Vec<String> = (0..self.threads).step_by(32).map(word).collect();
         words.into_iter().rev().collect::<Vec<_>>().join(",") + "\n"
@@ -91,10 +84,5 @@ fn list(ids: &[u32]) -> String {
 }
 
 fn put(root: &Path, name: &str, text: &str) -> io::Result<()> {
-    place(
-        root,
-        &format!("devices/system/cpu/{name}"),
-        text.as_bytes(),
-        0o644,
-    )
+    place(root, &format!("devices/system/cpu/{name}"), text.as_bytes(), 0o644)
 }

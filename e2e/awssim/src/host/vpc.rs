@@ -48,10 +48,8 @@ impl Vpc {
             .spawn()
             .map_err(io_failed(key, "start a network"))?;
         let pid = ready_pid(&mut process, key).await?;
-        let line = process
-            .stdin
-            .take()
-            .ok_or_else(|| failed(key, "start a network", "no input"))?;
+        let line =
+            process.stdin.take().ok_or_else(|| failed(key, "start a network", "no input"))?;
         let vpc = Arc::new(Self {
             pid,
             tasks: Mutex::default(),
@@ -85,10 +83,7 @@ impl Vpc {
     pub fn dismiss(&self, body: &Body) {
         let mut members = locked(&self.members);
         let address = body.spec().private_ip;
-        if members
-            .get(&address)
-            .is_some_and(|member| std::ptr::eq(member.as_ptr(), body))
-        {
+        if members.get(&address).is_some_and(|member| std::ptr::eq(member.as_ptr(), body)) {
             members.remove(&address);
         }
     }

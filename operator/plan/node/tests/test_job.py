@@ -263,12 +263,14 @@ class Batch(Case):
             self.assertEqual(file.read(), "ran\n")
 
     def test_no_value_becomes_code(self):
-        hostile = "$(touch /tmp/hpcops-was-here) `id` \"; exit 9 #\n'"
+        mark = self.head.slurm + "/was-here"  # a folder that everybody may write to
+        hostile = "$(touch %s) `touch %s` \"; touch %s; exit 9 #\n'" % (mark, mark, mark)
         self.head.submit(self.head.attempt(environment={"VALUE": hostile, "PATH_LIKE": "$PATH"},
                                            script='printf "%s|%s" "$VALUE" "$PATH_LIKE" >value\n'))
         self.assertEqual(self.head.run_job(), 0)
         with open(self.head.folder() + "/value") as file:
             self.assertEqual(file.read(), hostile + "|$PATH")
+        self.assertFalse(os.path.exists(mark))
 
     def test_a_terminated_job_says_so(self):
         self.head.submit(self.head.attempt(script="touch running; sleep 30 & wait"))

@@ -15,10 +15,7 @@ fn machine() -> Vec<String> {
     for entry in fs::read_dir("/sys/block").unwrap().flatten() {
         files.push(format!("{}/queue/read_ahead_kb", entry.path().display()));
     }
-    files
-        .iter()
-        .map(|file| fs::read_to_string(file).unwrap_or_default())
-        .collect()
+    files.iter().map(|file| fs::read_to_string(file).unwrap_or_default()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -29,10 +26,7 @@ async fn a_root_script_reaches_neither_processors_nor_disks_of_the_machine() {
     let mut reach = command(include_str!("data/reach.sh"));
     reach.environment = vec![("FOLDER".to_owned(), lab.dir.display().to_string())];
     let got = lab.bodies.exec(&id, reach).await.unwrap();
-    assert_eq!(
-        (got.end, String::from_utf8_lossy(&got.stdout).as_ref()),
-        (ExecEnd::Exited(0), "")
-    );
+    assert_eq!((got.end, String::from_utf8_lossy(&got.stdout).as_ref()), (ExecEnd::Exited(0), ""));
     assert_eq!(machine(), before);
     // The script did find processors to switch off: those of its instance type.
     let off = "cat /sys/devices/system/cpu/cpu[1-9]*/online | sort | uniq -c | tr -s ' '";
@@ -58,14 +52,8 @@ async fn a_command_runs_as_the_agent_runs_it() {
     let python = "#!/usr/bin/python3\nimport os\nprint(os.getpid() > 1, os.getuid())\n";
     assert_eq!(lab.output(&id, python).await, "True 0");
 
-    let elsewhere = Command {
-        working_directory: Some("/tmp".to_owned()),
-        ..command("pwd")
-    };
-    assert_eq!(
-        lab.bodies.exec(&id, elsewhere).await.unwrap().stdout,
-        b"/tmp\n"
-    );
+    let elsewhere = Command { working_directory: Some("/tmp".to_owned()), ..command("pwd") };
+    assert_eq!(lab.bodies.exec(&id, elsewhere).await.unwrap().stdout, b"/tmp\n");
     let nobody = lab.bodies.exec("i-0", command("true")).await;
     assert!(matches!(nobody, Err(MachineError::NoBody { .. })));
 }
@@ -76,31 +64,16 @@ async fn a_command_is_killed_with_its_group_at_its_timeout_or_when_nobody_waits(
     let id = lab.start(spec(10)).await;
     let script = "echo begun\nsetsid sleep 4242 &\nsleep 1111 &\nsleep 1112\n";
     let since = Instant::now();
-    let asked = Command {
-        timeout: Duration::from_secs(4),
-        ..command(script)
-    };
+    let asked = Command { timeout: Duration::from_secs(4), ..command(script) };
     let left = lab.bodies.exec(&id, asked).await.unwrap();
-    assert_eq!(
-        (left.end, left.stdout),
-        (ExecEnd::TimedOut, b"begun\n".to_vec())
-    );
-    assert!(
-        since.elapsed() < Duration::from_mins(1),
-        "the sleeps are longer"
-    );
+    assert_eq!((left.end, left.stdout), (ExecEnd::TimedOut, b"begun\n".to_vec()));
+    assert!(since.elapsed() < Duration::from_mins(1), "the sleeps are longer");
     sleepers(&lab, &id, "4242").await;
 
-    let endless = lab
-        .bodies
-        .exec(&id, command("echo $$ >/run/begun; sleep 1113"));
+    let endless = lab.bodies.exec(&id, command("echo $$ >/run/begun; sleep 1113"));
     let mark = until("a command", async || {
         let left = lab.exec(&id, "cat /run/begun").await;
-        if left.end == ExecEnd::Exited(0) {
-            Ok(())
-        } else {
-            Err(format!("{:?}", left.end))
-        }
+        if left.end == ExecEnd::Exited(0) { Ok(()) } else { Err(format!("{:?}", left.end)) }
     });
     tokio::select! {
         left = endless => panic!("{left:?}"),
@@ -114,11 +87,7 @@ async fn sleepers(lab: &Lab, id: &str, expected: &str) {
     let script = "for file in /proc/[0-9]*/cmdline; do tr '\\0' ' ' <$file 2>/dev/null | sed -n 's/^sleep //p'; done | sort | xargs";
     until("sleepers", async || {
         let found = lab.output(id, script).await;
-        if found == expected {
-            Ok(())
-        } else {
-            Err(found)
-        }
+        if found == expected { Ok(()) } else { Err(found) }
     })
     .await
     .unwrap();
@@ -129,28 +98,18 @@ async fn a_body_boots_from_compressed_user_data_and_asks_imds_v2() {
     let Some(lab) = Lab::new().await else { return };
     let mut spec = spec(10);
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
-    packed
-        .write_all(b"#!/bin/bash\nid -un >/run/booted\necho from $0\n")
-        .unwrap();
+    packed.write_all(b"#!/bin/bash\nid -un >/run/booted\necho from $0\n").unwrap();
     spec.user_data = Some(packed.finish().unwrap());
     let id = lab.start(spec).await;
     until("the boot", async || {
         let left = lab.exec(&id, "cat /run/booted").await;
-        if left.stdout == b"root\n" {
-            Ok(())
-        } else {
-            Err(format!("{left:?}"))
-        }
+        if left.stdout == b"root\n" { Ok(()) } else { Err(format!("{left:?}")) }
     })
     .await
     .unwrap();
     until("the agent", async || {
         let online = locked(&lab.view.online).clone();
-        if online == [id.clone()] {
-            Ok(())
-        } else {
-            Err(format!("{online:?}"))
-        }
+        if online == [id.clone()] { Ok(()) } else { Err(format!("{online:?}")) }
     })
     .await
     .unwrap();
@@ -166,14 +125,8 @@ async fn an_instance_without_a_profile_has_no_agent_online() {
     spec.credentials = None;
     let id = lab.start(spec).await;
     until("a hibernating agent", async || {
-        let log = lab
-            .exec(&id, "cat /var/log/units/amazon-ssm-agent.log")
-            .await;
-        if log.stdout.is_empty() {
-            Err("no word".to_owned())
-        } else {
-            Ok(())
-        }
+        let log = lab.exec(&id, "cat /var/log/units/amazon-ssm-agent.log").await;
+        if log.stdout.is_empty() { Err("no word".to_owned()) } else { Ok(()) }
     })
     .await
     .unwrap();
@@ -185,15 +138,8 @@ async fn simulators_and_accounts_use_the_same_addresses_and_never_meet() {
     let Some(one) = Lab::new().await else { return };
     let Some(two) = Lab::new().await else { return };
     let mut pairs = Vec::new();
-    for (lab, account) in [
-        (&one, "111122223333"),
-        (&one, "444455556666"),
-        (&two, "111122223333"),
-    ] {
-        let of = |last| BodySpec {
-            account: account.to_owned(),
-            ..spec(last)
-        };
+    for (lab, account) in [(&one, "111122223333"), (&one, "444455556666"), (&two, "111122223333")] {
+        let of = |last| BodySpec { account: account.to_owned(), ..spec(last) };
         let server = lab.start(of(11)).await;
         let serve = format!(
             "echo {server} >/run/name; cd /run; setsid python3 -m http.server 8080 >/dev/null 2>&1 &"
@@ -206,20 +152,12 @@ async fn simulators_and_accounts_use_the_same_addresses_and_never_meet() {
         until("a neighbour", async || {
             let left = lab.exec(&client, ask).await;
             let name = String::from_utf8_lossy(&left.stdout).trim().to_owned();
-            if name == server {
-                Ok(())
-            } else {
-                Err(format!("{left:?}"))
-            }
+            if name == server { Ok(()) } else { Err(format!("{left:?}")) }
         })
         .await
         .unwrap();
         let outside =
             "curl -s --max-time 5 http://192.0.2.1/; echo $?; getent hosts example.com; echo $?";
-        assert_eq!(
-            lab.output(&client, outside).await,
-            "7\n2",
-            "no way out, no name outside"
-        );
+        assert_eq!(lab.output(&client, outside).await, "7\n2", "no way out, no name outside");
     }
 }

@@ -18,11 +18,7 @@ async fn await_disk(lab: &Lab, id: &str, is_there: bool) {
     until("the volume", async || {
         let script = format!("if [ -b {DISK} ]; then echo true; else echo false; fi");
         let found = lab.output(id, &script).await;
-        if found == is_there.to_string() {
-            Ok(())
-        } else {
-            Err(found)
-        }
+        if found == is_there.to_string() { Ok(()) } else { Err(found) }
     })
     .await
     .unwrap();
@@ -65,19 +61,12 @@ async fn an_operating_system_that_ends_tells_the_simulator() {
     kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
     until("the end", async || {
         let stopped = locked(&lab.view.stopped).clone();
-        if stopped.contains(&crashes) {
-            Ok(())
-        } else {
-            Err(format!("{stopped:?}"))
-        }
+        if stopped.contains(&crashes) { Ok(()) } else { Err(format!("{stopped:?}")) }
     })
     .await
     .unwrap();
     assert_eq!(lab.bodies.running(), Vec::<String>::new());
-    assert!(
-        lab.bodies.start(ending).await.is_err(),
-        "a killed id never starts again"
-    );
+    assert!(lab.bodies.start(ending).await.is_err(), "a killed id never starts again");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -88,11 +77,7 @@ async fn the_next_simulator_of_a_prefix_ends_the_bodies_of_the_last() {
     next.bodies.start(spec(11)).await.unwrap();
     until("the end of the first", async || {
         let running = lab.bodies.running();
-        if running.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("{running:?}"))
-        }
+        if running.is_empty() { Ok(()) } else { Err(format!("{running:?}")) }
     })
     .await
     .unwrap();
@@ -107,8 +92,7 @@ async fn a_simulator_to_be_killed() {
     let id = lab.start(spec(10)).await;
     lab.attach(&id);
     await_disk(&lab, &id, true).await;
-    lab.output(&id, &format!("mkfs.ext4 -q {DISK} && mount {DISK} /mnt"))
-        .await;
+    lab.output(&id, &format!("mkfs.ext4 -q {DISK} && mount {DISK} /mnt")).await;
     println!("\nstands {}", lab.dir.display());
     std::future::pending::<()>().await;
 }
@@ -129,26 +113,16 @@ async fn a_killed_simulator_leaves_no_process_mount_or_disk() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut lines = BufReader::new(simulator.stdout.take().unwrap())
-        .lines()
-        .map_while(Result::ok);
+    let mut lines = BufReader::new(simulator.stdout.take().unwrap()).lines().map_while(Result::ok);
     let stands = lines.find_map(|line| line.strip_prefix("stands ").map(str::to_owned));
     let dir = stands.unwrap();
     let dir = Path::new(&dir);
-    assert!(
-        traces_of(dir).len() >= 3,
-        "rack, body and disk: {:?}",
-        traces_of(dir)
-    );
+    assert!(traces_of(dir).len() >= 3, "rack, body and disk: {:?}", traces_of(dir));
     simulator.kill().unwrap();
     simulator.wait().unwrap();
     until("the end", async || {
         let left = traces_of(dir);
-        if left.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("{left:?}"))
-        }
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
     })
     .await
     .unwrap();

@@ -25,11 +25,7 @@ fn render(arguments: &[&str]) -> Vec<u8> {
         .args(arguments)
         .output()
         .unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output.stdout
 }
 
@@ -64,15 +60,9 @@ impl Cluster {
     async fn boot() -> Option<Self> {
         let lab = Lab::new().await?;
         let head = start_head(&lab, &config("head", &NODES)).await;
-        let mut cluster = Self {
-            lab,
-            head,
-            nodes: Vec::new(),
-        };
+        let mut cluster = Self { lab, head, nodes: Vec::new() };
         let begin = Instant::now();
-        cluster
-            .await_report("the head", |report| report["state"] == "Ready")
-            .await;
+        cluster.await_report("the head", |report| report["state"] == "Ready").await;
         println!("head ready after {:.1} s", begin.elapsed().as_secs_f64());
         let begin = Instant::now();
         for index in 0..2 {
@@ -81,17 +71,9 @@ impl Cluster {
             node.user_data = Some(user_data(&cluster.lab, &config("compute", &NODES)));
             cluster.nodes.push(cluster.lab.start(node).await);
         }
-        cluster
-            .await_report("the nodes", |report| report["queues"][0]["ready"] == 2)
-            .await;
+        cluster.await_report("the nodes", |report| report["queues"][0]["ready"] == 2).await;
         println!("2 nodes ready after {:.1} s", begin.elapsed().as_secs_f64());
-        println!(
-            "{}",
-            cluster
-                .lab
-                .output(&cluster.head, include_str!("data/steps.sh"))
-                .await
-        );
+        println!("{}", cluster.lab.output(&cluster.head, include_str!("data/steps.sh")).await);
         Some(cluster)
     }
 
@@ -100,11 +82,7 @@ impl Cluster {
         let seen = async || {
             let report = self.lab.report();
             let is_own = report["instanceId"] == self.head.as_str();
-            if is_own && is_so(&report) {
-                Ok(())
-            } else {
-                Err(report.to_string())
-            }
+            if is_own && is_so(&report) { Ok(()) } else { Err(report.to_string()) }
         };
         if let Err(why) = until(what, seen).await {
             panic!("{why}\n{}", self.lab.evidence().await);
@@ -122,9 +100,7 @@ impl Cluster {
     }
 
     async fn submit(&self, attempt: &Value) -> Value {
-        let answer = self
-            .ask(&json!({"op": "submit", "attempts": [attempt]}))
-            .await;
+        let answer = self.ask(&json!({"op": "submit", "attempts": [attempt]})).await;
         answer["attempts"][0].clone()
     }
 
@@ -133,11 +109,7 @@ impl Cluster {
         let poll = json!({"op": "poll", "heads": {&self.head: asked}});
         let seen = async || {
             let one = self.ask(&poll).await["attempts"][0].clone();
-            if one["phase"] == phase {
-                Ok(one)
-            } else {
-                Err(one.to_string())
-            }
+            if one["phase"] == phase { Ok(one) } else { Err(one.to_string()) }
         };
         match until(phase, seen).await {
             Ok(one) => one,
@@ -150,11 +122,7 @@ impl Cluster {
         let script = format!("grep -q {word} /hpcops/state/slurm/job_state");
         let saved = async || {
             let left = self.lab.exec(&self.head, &script).await;
-            if left.end == ExecEnd::Exited(0) {
-                Ok(())
-            } else {
-                Err(format!("{left:?}"))
-            }
+            if left.end == ExecEnd::Exited(0) { Ok(()) } else { Err(format!("{left:?}")) }
         };
         until("the scheduler's state", saved).await.unwrap();
     }
@@ -166,9 +134,7 @@ impl Cluster {
         assert_eq!(page["next"], Value::Null);
         let packed = BASE64.decode(page["data"].as_str().unwrap()).unwrap();
         let mut text = String::new();
-        flate2::read::GzDecoder::new(&*packed)
-            .read_to_string(&mut text)
-            .unwrap();
+        flate2::read::GzDecoder::new(&*packed).read_to_string(&mut text).unwrap();
         text
     }
 }
@@ -197,10 +163,7 @@ async fn a_real_job_runs_between_two_bodies_and_nothing_is_left_of_them() {
     let first = cluster.submit(&attempt).await;
     assert_eq!(first["state"], "Submitted", "{first}");
     let second = cluster.submit(&attempt).await;
-    assert_eq!(
-        (&second["state"], &second["jobId"]),
-        (&json!("Exists"), &first["jobId"])
-    );
+    assert_eq!((&second["state"], &second["jobId"]), (&json!("Exists"), &first["jobId"]));
 
     let one = cluster.await_phase(&attempt, "Finished").await;
     let text = cluster.output_of(&attempt).await;
@@ -236,13 +199,8 @@ async fn nothing_is_left_after_kill(cluster: &Cluster) {
         assert!(left.is_empty(), "{left:?}");
     }
     let folder = bodies.host.rack().unwrap().folder();
-    let left = fs::read_dir(folder)
-        .unwrap()
-        .flatten()
-        .map(|entry| entry.file_name());
-    let left: Vec<_> = left
-        .filter(|name| name.to_string_lossy().starts_with("i-"))
-        .collect();
+    let left = fs::read_dir(folder).unwrap().flatten().map(|entry| entry.file_name());
+    let left: Vec<_> = left.filter(|name| name.to_string_lossy().starts_with("i-")).collect();
     assert!(left.is_empty(), "{left:?}");
     no_loop_is_left(&cluster.lab).await;
 }
@@ -251,18 +209,9 @@ async fn nothing_is_left_after_kill(cluster: &Cluster) {
 async fn a_cluster_without_nodes_has_a_head_that_is_ready() {
     let Some(lab) = Lab::new().await else { return };
     let head = start_head(&lab, &config("head", &[])).await;
-    let cluster = Cluster {
-        lab,
-        head,
-        nodes: Vec::new(),
-    };
-    cluster
-        .await_report("the head", |report| report["state"] == "Ready")
-        .await;
-    assert_eq!(
-        cluster.lab.report()["queues"],
-        json!([{"name": "compute", "ready": 0}])
-    );
+    let cluster = Cluster { lab, head, nodes: Vec::new() };
+    cluster.await_report("the head", |report| report["state"] == "Ready").await;
+    assert_eq!(cluster.lab.report()["queues"], json!([{"name": "compute", "ready": 0}]));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -271,20 +220,11 @@ async fn a_step_that_fails_is_reported_with_its_last_words() {
     let mut config = config("head", &[]);
     config["image"]["mpi"]["OpenMPI"] = json!("/opt/nowhere");
     let head = start_head(&lab, &config).await;
-    let cluster = Cluster {
-        lab,
-        head,
-        nodes: Vec::new(),
-    };
-    cluster
-        .await_report("the head", |report| report["state"] == "Failed")
-        .await;
+    let cluster = Cluster { lab, head, nodes: Vec::new() };
+    cluster.await_report("the head", |report| report["state"] == "Failed").await;
     let report = cluster.lab.report();
     let words = json!("the image lacks an MPI: no /opt/nowhere/bin/mpirun");
-    assert_eq!(
-        (&report["step"], &report["message"]),
-        (&json!("doctor"), &words)
-    );
+    assert_eq!((&report["step"], &report["message"]), (&json!("doctor"), &words));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -292,39 +232,23 @@ async fn a_replaced_head_finds_its_state_its_nodes_and_the_job_that_runs() {
     let Some(mut cluster) = Cluster::boot().await else {
         return;
     };
-    let attempt = attempt(
-        "a2",
-        "echo once >>\"$HOME/lines\"\nuntil [ -e go ]; do sleep 0.1; done\n",
-    );
+    let attempt =
+        attempt("a2", "echo once >>\"$HOME/lines\"\nuntil [ -e go ]; do sleep 0.1; done\n");
     assert_eq!(cluster.submit(&attempt).await["state"], "Submitted");
     cluster.await_phase(&attempt, "Running").await;
     // slurmctld writes its state down within seconds; what it has not written is lost with the head.
-    cluster
-        .lab
-        .output(
-            &cluster.head,
-            &scontrol("update jobid=1 comment=seen-running"),
-        )
-        .await;
+    cluster.lab.output(&cluster.head, &scontrol("update jobid=1 comment=seen-running")).await;
     cluster.await_saved("seen-running").await;
     cluster.lab.bodies.kill(&cluster.head).await.unwrap();
     cluster.head = start_head(&cluster.lab, &config("head", &NODES)).await;
-    cluster
-        .await_report("the next head", |report| report["queues"][0]["ready"] == 2)
-        .await;
+    cluster.await_report("the next head", |report| report["queues"][0]["ready"] == 2).await;
     let again = cluster.submit(&attempt).await;
     assert_eq!(again["state"], "Exists", "{again}");
     cluster.await_phase(&attempt, "Running").await;
-    cluster
-        .lab
-        .output(&cluster.head, "touch /fsx/.hpcops/run-1/a2/go")
-        .await;
+    cluster.lab.output(&cluster.head, "touch /fsx/.hpcops/run-1/a2/go").await;
     let one = cluster.await_phase(&attempt, "Finished").await;
     assert_eq!(one["exit"]["code"], 0);
-    let lines = cluster
-        .lab
-        .output(&cluster.head, "cat /hpcops/state/home/hpc/lines")
-        .await;
+    let lines = cluster.lab.output(&cluster.head, "cat /hpcops/state/home/hpc/lines").await;
     assert_eq!(lines, "once");
 }
 
@@ -335,31 +259,18 @@ async fn a_scheduler_that_forgot_a_start_does_not_run_the_job_twice() {
     };
     let (lab, head) = (&cluster.lab, &cluster.head);
     let attempt = attempt("a4", "echo once >>\"$HOME/lines\"\nsleep 1000\n");
-    lab.output(
-        head,
-        &scontrol("update nodename=compute-[1-2] state=drain reason=test"),
-    )
-    .await;
+    lab.output(head, &scontrol("update nodename=compute-[1-2] state=drain reason=test")).await;
     cluster.submit(&attempt).await;
     cluster.await_phase(&attempt, "Queued").await;
     cluster.await_saved("a4").await;
-    lab.output(head, "cp /hpcops/state/slurm/job_state /root/pending")
-        .await;
-    lab.output(
-        head,
-        &scontrol("update nodename=compute-[1-2] state=resume"),
-    )
-    .await;
+    lab.output(head, "cp /hpcops/state/slurm/job_state /root/pending").await;
+    lab.output(head, &scontrol("update nodename=compute-[1-2] state=resume")).await;
     cluster.await_phase(&attempt, "Running").await;
     lab.output(head, include_str!("data/forget.sh")).await;
     let left = async || {
         let log = lab.exec(head, "cat /fsx/.hpcops/run-1/a4/output.log").await;
         let text = String::from_utf8_lossy(&log.stdout).into_owned();
-        if text.contains("this copy leaves") {
-            Ok(())
-        } else {
-            Err(text)
-        }
+        if text.contains("this copy leaves") { Ok(()) } else { Err(text) }
     };
     until("the second copy", left).await.unwrap();
     let lines = lab.output(head, "cat /hpcops/state/home/hpc/lines").await;
@@ -378,13 +289,8 @@ async fn a_cancelled_job_ends_and_has_the_time_to_say_so() {
     let cancelled = attempt("a3", "exec sleep 1000\n");
     cluster.submit(&cancelled).await;
     cluster.await_phase(&cancelled, "Running").await;
-    let answer = cluster
-        .ask(&json!({"op": "cancel", "ids": ["a3", "a9"]}))
-        .await;
+    let answer = cluster.ask(&json!({"op": "cancel", "ids": ["a3", "a9"]})).await;
     assert_eq!(answer, json!({"cancelled": ["a3"]}));
     let one = cluster.await_phase(&cancelled, "Finished").await;
-    assert_eq!(
-        one["exit"]["code"], 143,
-        "the batch script had time to say so"
-    );
+    assert_eq!(one["exit"]["code"], 143, "the batch script had time to say so");
 }

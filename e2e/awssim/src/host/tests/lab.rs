@@ -63,9 +63,7 @@ impl HostView for View {
         mount_name: &str,
     ) -> Result<FileSystemDir, String> {
         if (dns_name, mount_name) != (DNS_NAME, "abcd1234") {
-            return Err(format!(
-                "mount.lustre: {dns_name}@tcp:/{mount_name} is not there"
-            ));
+            return Err(format!("mount.lustre: {dns_name}@tcp:/{mount_name} is not there"));
         }
         Ok(FileSystemDir {
             file_system_id: "fs-0123456789abcdef0".to_owned(),
@@ -76,20 +74,12 @@ impl HostView for View {
 
     fn may_mount_nfs(&self, _: &str, server: IpAddr) -> Result<String, String> {
         let specs = locked(&self.specs);
-        let found = specs
-            .values()
-            .rfind(|spec| IpAddr::V4(spec.private_ip) == server);
-        found
-            .map(|spec| spec.instance_id.clone())
-            .ok_or_else(|| "mount.nfs4: timed out".to_owned())
+        let found = specs.values().rfind(|spec| IpAddr::V4(spec.private_ip) == server);
+        found.map(|spec| spec.instance_id.clone()).ok_or_else(|| "mount.nfs4: timed out".to_owned())
     }
 
     fn volumes(&self, instance_id: &str) -> Vec<AttachedVolume> {
-        locked(&self.volumes)
-            .get(instance_id)
-            .cloned()
-            .into_iter()
-            .collect()
+        locked(&self.volumes).get(instance_id).cloned().into_iter().collect()
     }
 
     fn shutdown(&self, instance_id: &str) {
@@ -143,18 +133,9 @@ impl Lab {
             stopped: Mutex::default(),
         });
         let prefix = format!("awssim-test-{}-{number}", std::process::id());
-        let config = HostConfig {
-            prefix,
-            state_dir: dir.join("state"),
-        };
+        let config = HostConfig { prefix, state_dir: dir.join("state") };
         let bodies = Bodies::new(config, Arc::clone(&view) as Arc<dyn HostView>);
-        Self {
-            view,
-            bodies,
-            dir,
-            number,
-            calls,
-        }
+        Self { view, bodies, dir, number, calls }
     }
 
     /// A second simulator over the same folder, under the same prefix.
@@ -174,10 +155,7 @@ impl Lab {
     pub fn attach(&self, id: &str) {
         let backing_file = self.dir.join("vol-0aaaaaaaaaaaaaaaa");
         if !backing_file.exists() {
-            fs::File::create(&backing_file)
-                .unwrap()
-                .set_len(1 << 30)
-                .unwrap();
+            fs::File::create(&backing_file).unwrap().set_len(1 << 30).unwrap();
         }
         let volume = AttachedVolume {
             volume_id: "vol-0aaaaaaaaaaaaaaaa".to_owned(),
@@ -196,12 +174,7 @@ impl Lab {
     pub async fn output(&self, id: &str, script: &str) -> String {
         let left = self.exec(id, script).await;
         let text = String::from_utf8(left.stdout).unwrap();
-        assert_eq!(
-            left.end,
-            ExecEnd::Exited(0),
-            "{text}{}",
-            String::from_utf8_lossy(&left.stderr)
-        );
+        assert_eq!(left.end, ExecEnd::Exited(0), "{text}{}", String::from_utf8_lossy(&left.stderr));
         text.trim().to_owned()
     }
 
@@ -223,10 +196,7 @@ impl Lab {
     /// The last report of the head.
     pub fn report(&self) -> Value {
         let calls = locked(&self.calls);
-        let value = calls
-            .last()
-            .and_then(|call| call["Value"].as_str())
-            .unwrap_or("null");
+        let value = calls.last().and_then(|call| call["Value"].as_str()).unwrap_or("null");
         serde_json::from_str(value).unwrap()
     }
 
@@ -257,12 +227,7 @@ pub fn traces_of(dir: &Path) -> Vec<String> {
         found.extend(file.contains(name).then_some(file));
     }
     let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
-    found.extend(
-        mounts
-            .lines()
-            .filter(|line| line.contains(name))
-            .map(str::to_owned),
-    );
+    found.extend(mounts.lines().filter(|line| line.contains(name)).map(str::to_owned));
     found
 }
 
@@ -383,16 +348,9 @@ pub async fn until<T>(
 /// Waits until the kernel has let go of every volume of a lab.
 pub async fn no_loop_is_left(lab: &Lab) {
     until("loop devices", async || {
-        let left: Vec<String> = lab
-            .traces()
-            .into_iter()
-            .filter(|trace| trace.contains("vol-"))
-            .collect();
-        if left.is_empty() {
-            Ok(())
-        } else {
-            Err(format!("{left:?}"))
-        }
+        let left: Vec<String> =
+            lab.traces().into_iter().filter(|trace| trace.contains("vol-")).collect();
+        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
     })
     .await
     .unwrap();
