@@ -163,7 +163,8 @@ impl Reader {
         let State::Rows(open) = &mut self.state else {
             return;
         };
-        if open.line(line) == Taken::Noise && !line.text.trim().is_empty() {
+        let is_worth_a_word = !line.text.trim().is_empty() && !line.text.starts_with("hpcops: ");
+        if open.line(line) == Taken::Noise && is_worth_a_word {
             self.noise += 1;
             if self.noise <= MAX_NOISE {
                 self.parsed

@@ -59,12 +59,17 @@ fn of_table(table: &Table, out: &mut String) {
         table.attributes.iter().map(|(name, value)| format!("{name} {value}")).collect();
     let colon = if notes.is_empty() { "" } else { ": " };
     say!(out, "\n{name}{version} (line {}){colon}{}", table.line, notes.join(", "));
-    let labels: Vec<_> = table.columns.iter().map(label).collect();
-    let size = if table.sized { "SIZE" } else { "" };
-    say!(out, "{:>6}  {size:<9}{}", "LINE", aligned(&labels, &labels));
+    let widths: Vec<_> = table.columns.iter().map(width).collect();
+    let names = table.columns.iter().map(|column| column.name.clone()).collect::<Vec<_>>();
+    let units: Vec<_> = table.columns.iter().map(|column| column.unit.to_string()).collect();
+    let (size, bytes) = if table.sized { ("SIZE", "B") } else { ("", "") };
+    say!(out, "{:>6}  {size:<9}{}", "LINE", aligned(&widths, &names));
+    if units != names {
+        say!(out, "{:>6}  {bytes:<9}{}", "", aligned(&widths, &units));
+    }
     for row in &table.rows {
         let cells: Vec<_> = row.cells.iter().map(|cell| show(*cell)).collect();
-        say!(out, "{:>6}  {:<9}{}", row.line, of_size(row), aligned(&labels, &cells));
+        say!(out, "{:>6}  {:<9}{}", row.line, of_size(row), aligned(&widths, &cells));
     }
     for damage in &table.damaged {
         let size = damage.size.map_or(String::new(), |size| size.to_string());
@@ -72,20 +77,13 @@ fn of_table(table: &Table, out: &mut String) {
     }
 }
 
-/// Name and unit of a column, where the name is not the unit.
-fn label(column: &Column) -> String {
-    match &*column.unit {
-        "" => column.name.clone(),
-        unit if unit == column.name => column.name.clone(),
-        unit => format!("{} {unit}", column.name),
-    }
+fn width(column: &Column) -> usize {
+    column.name.len().max(column.unit.len()).max(9)
 }
 
-fn aligned(labels: &[String], cells: &[String]) -> String {
-    let width = |label: &String| label.len().max(11);
-    let cells = labels.iter().zip(cells);
-    let cells: Vec<_> =
-        cells.map(|(label, cell)| format!("  {cell:>width$}", width = width(label))).collect();
+fn aligned(widths: &[usize], cells: &[String]) -> String {
+    let cells = widths.iter().zip(cells);
+    let cells: Vec<_> = cells.map(|(width, cell)| format!("  {cell:>width$}")).collect();
     cells.concat()
 }
 

@@ -1,3 +1,4 @@
+//! Fuzzes the reader of the output of a declared program.
 #![no_main]
 use std::sync::LazyLock;
 

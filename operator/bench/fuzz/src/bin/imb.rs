@@ -1,2 +1,3 @@
+//! Fuzzes the reader of logs of imb.
 #![no_main]
 libfuzzer_sys::fuzz_target!(|data: &[u8]| hpc_bench_fuzz::read(Some(&hpc_bench::Application::Imb), data));
