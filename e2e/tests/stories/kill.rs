@@ -117,18 +117,15 @@ async fn killed_at(story: &Story, point: &Point, when: When) -> Result<(), LabEr
     let served = operator(story, &[]).await?;
     story.apply(&cluster(|_| ())).await?;
     let creation = is_held_before_ready(story).await?;
-    let served = match creation {
-        Some(held) => {
-            let next = die(story, served, &held).await?;
-            await_told(story, ConditionType::Ready, "True/Ready").await?;
-            story.kubectl(&["delete", "hpccluster", NAME, "--wait=false"], "").await?;
-            next
-        }
-        None => {
-            story.kubectl(&["delete", "hpccluster", NAME, "--wait=false"], "").await?;
-            let held = sim.await_held(LONG).await?;
-            die(story, served, &held).await?
-        }
+    let served = if let Some(held) = creation {
+        let next = die(story, served, &held).await?;
+        await_told(story, ConditionType::Ready, "True/Ready").await?;
+        story.kubectl(&["delete", "hpccluster", NAME, "--wait=false"], "").await?;
+        next
+    } else {
+        story.kubectl(&["delete", "hpccluster", NAME, "--wait=false"], "").await?;
+        let held = sim.await_held(LONG).await?;
+        die(story, served, &held).await?
     };
     let timeout = format!("--timeout={}s", LONG.as_secs());
     story.kubectl(&["wait", "--for=delete", "hpccluster", NAME, &timeout], "").await?;

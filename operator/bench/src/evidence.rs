@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use regex::{Captures, Regex};
+use regex::{Captures, Regex, RegexSet};
 
 use crate::line::pattern;
 
@@ -156,6 +156,15 @@ const CLUES: &[Clue] = &[
 static PATTERNS: LazyLock<Vec<Regex>> =
     LazyLock::new(|| CLUES.iter().map(|clue| pattern(clue.pattern)).collect());
 
+/// The same patterns, looked for together.
+#[expect(
+    clippy::expect_used,
+    reason = "patterns are constants of this crate; every test compiles them"
+)]
+static SET: LazyLock<RegexSet> = LazyLock::new(|| {
+    RegexSet::new(CLUES.iter().map(|clue| clue.pattern)).expect("constant patterns compile")
+});
+
 /// Words of which every clue holds one; looked for first, because most lines hold none.
 static WORDS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
@@ -170,10 +179,10 @@ impl Scanner {
             return;
         }
         let (_, unmarked) = crate::prefix::split(text);
-        let mut readings = CLUES.iter().zip(PATTERNS.iter());
-        let found = readings.find_map(|(clue, pattern)| {
-            let captures = pattern.captures(text).or_else(|| pattern.captures(unmarked))?;
-            Some((clue.read, captures))
+        // One pass says which clue it is; a second one takes it apart.
+        let found = [text, unmarked].into_iter().find_map(|text| {
+            let index = SET.matches(text).iter().next()?;
+            Some((CLUES.get(index)?.read, PATTERNS.get(index)?.captures(text)?))
         });
         if let Some((read, captures)) = found {
             read(self, &captures, number);

@@ -55,10 +55,7 @@ impl Disks {
         let present = present(&body.root());
         for volume in &wanted {
             if !present.contains(&serial(&volume.volume_id)) {
-                let _guard = self.change.lock().await;
-                if let Err(error) = self.attach(body, volume).await {
-                    tracing::warn!(volume = volume.volume_id, %error, "could not attach a volume");
-                }
+                self.try_attach(body, volume).await;
             }
         }
         for gone in present
@@ -66,6 +63,13 @@ impl Disks {
             .filter(|name| !wanted.iter().any(|volume| serial(&volume.volume_id) == **name))
         {
             remove_nodes(&body.root(), gone);
+        }
+    }
+
+    async fn try_attach(&self, body: &Body, volume: &AttachedVolume) {
+        let _guard = self.change.lock().await;
+        if let Err(error) = self.attach(body, volume).await {
+            tracing::warn!(volume = volume.volume_id, %error, "could not attach a volume");
         }
     }
 

@@ -17,7 +17,7 @@ pub const OTHER_SUBNET: &str = "subnet-0a1b2c3d4e5f60719";
 /// The tag by which calls are named.
 pub const ROLE: &str = "hpcops.dev:role";
 
-const DEADLINE: Duration = Duration::from_secs(60);
+const DEADLINE: Duration = Duration::from_mins(1);
 
 /// A simulator whose delays are all zero until a test sets some, as one
 /// account sees it.

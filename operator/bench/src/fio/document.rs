@@ -9,6 +9,8 @@ use crate::number::finite;
 
 /// The most jobs of one document.
 const MAX_JOBS: usize = 4096;
+/// What fio writes for an end it does not know, also after it.
+const UNKNOWN_ETA: u64 = 2_147_483_647;
 /// Percentiles that become metrics.
 const PERCENTILES: [&str; 5] = ["50.000000", "90.000000", "99.000000", "99.900000", "99.990000"];
 
@@ -25,6 +27,8 @@ pub(super) struct Document {
     pub is_too_large: bool,
     /// Lines on which a value was given a second time, and differently.
     pub contradictions: Vec<u64>,
+    /// Lines on which something stands in the place of a number.
+    pub strange: Vec<u64>,
     path: Vec<Place>,
     next: Place,
 }
@@ -40,7 +44,7 @@ pub(super) struct Job {
     pub group: u64,
     /// errno, 0 for none.
     pub error: u64,
-    /// Seconds fio expected it to go on for when it wrote this; 0 in what it writes at the end.
+    /// Seconds fio expected it to go on for when it wrote this; 0, or the largest integer, in what it writes at the end.
     pub eta: u64,
     /// `steadystate.attained`.
     pub is_steady: Option<bool>,
@@ -164,7 +168,8 @@ impl Document {
             Event::Key(key) => self.next = self.place(key),
             Event::Text(text) => self.text(text),
             Event::Number(text) => self.number(text, line),
-            Event::Word(_) | Event::End => self.next = self.element(),
+            Event::Word(_) => self.word(line),
+            Event::End => self.next = self.element(),
         }
     }
 
@@ -234,19 +239,27 @@ impl Document {
         if place == Place::Other || self.is_too_large {
             return;
         }
-        let (Some(value), Some(job)) = (finite(text), self.jobs.last_mut()) else { return };
+        let Some(job) = self.jobs.last_mut() else { return };
+        let Some(value) = finite(text) else { return self.strange.push(line) };
         if place == Place::Group {
             job.group = text.parse().unwrap_or_default();
         } else if place == Place::Error {
             job.error = text.parse().unwrap_or(1);
         } else if place == Place::Eta {
-            job.eta = text.parse().unwrap_or(1);
+            job.eta = text.parse().unwrap_or_default();
         } else if place == Place::Attained {
             job.is_steady = Some(value > 0.0);
         } else if let Place::Field(direction, plain) = place {
             self.value(direction, plain.into(), value, line);
         } else if let Place::Statistic(direction, kind, is_nanos, of) = place {
             self.value(direction, Field::Latency { kind, is_nanos, of }, value, line);
+        }
+    }
+
+    /// `nan` or `null` where a number belongs.
+    fn word(&mut self, line: u64) {
+        if matches!(self.take_place(), Place::Field(..) | Place::Statistic(..)) {
+            self.strange.push(line);
         }
     }
 
@@ -291,6 +304,13 @@ impl From<Plain> for Field {
             Plain::Iops => Self::Iops,
             Plain::Runtime => Self::Runtime,
         }
+    }
+}
+
+impl Job {
+    /// Whether fio wrote this while the job was running.
+    pub fn is_running(&self) -> bool {
+        (1..UNKNOWN_ETA).contains(&self.eta)
     }
 }
 

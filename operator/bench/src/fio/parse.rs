@@ -139,8 +139,11 @@ fn report((document, states): &(Document, u32), parsed: &mut Parsed) -> bool {
     for line in &document.contradictions {
         parsed.warn(*line, "a value is given twice, and differently; the first is kept");
     }
-    let mut sound = document.contradictions.is_empty();
-    if document.jobs.iter().any(|job| job.eta > 0) {
+    for line in &document.strange {
+        parsed.warn(*line, "something stands in the place of a number");
+    }
+    let mut sound = document.contradictions.is_empty() && document.strange.is_empty();
+    if document.jobs.iter().any(Job::is_running) {
         sound = false;
         parsed.warn(document.line, "the jobs were still running: a state of --status-interval");
     }

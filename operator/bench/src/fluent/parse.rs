@@ -2,15 +2,21 @@
 
 use super::residuals;
 use super::rules::{
-    CLASSIC_OUTPUT, CONVERGED, DIVERGED, FATAL, HARNESS_OUTPUT, LICENCE, RANKS, TIMER_OUTPUT, WORDS,
+    CLASSIC_OUTPUT, CONVERGED, DIVERGED, FATAL, HARNESS_OUTPUT, LICENCE, RANKS, SCALING,
+    SCALING_ROW, TIMER_OUTPUT, WORDS,
 };
 use crate::evidence::Evidence;
 use crate::expect::Expectation;
-use crate::facts::{Facts, count, shortened};
+use crate::facts::{Facts, Rule, count, measure, shortened};
 use crate::failure::{ParseError, Progress, Reason};
 use crate::line::Line;
 use crate::number::finite;
+use crate::parsed::Better::Higher;
 use crate::parsed::{Better, Complete, Metric, Parsed};
+
+const SCALING_RATE: Rule = measure("miups", "Mcell/s", Higher, "");
+const SPEEDUP: Rule = measure("speedup", "", Higher, "");
+const EFFICIENCY: Rule = measure("efficiency_pct", "%", Higher, "");
 
 /// Reads one log.
 #[derive(Debug, Clone)]
@@ -19,6 +25,7 @@ pub(crate) struct Reader {
     classic: Facts,
     timer: Facts,
     harness: Facts,
+    is_scaling: bool,
     done: Option<u64>,
     announced: Option<u64>,
     is_converged: bool,
@@ -34,6 +41,7 @@ impl Reader {
             classic: Facts::default(),
             timer: Facts::default(),
             harness: Facts::default(),
+            is_scaling: false,
             done: None,
             announced: None,
             is_converged: false,
@@ -53,7 +61,11 @@ impl Reader {
             self.announced = iteration.checked_add(remaining);
             return true;
         }
+        if self.is_scaling {
+            self.scaling(line);
+        }
         if WORDS.is_match(line.text) {
+            self.is_scaling |= SCALING.is_match(line.text);
             self.label(line);
             self.trouble(line);
         }
@@ -73,6 +85,18 @@ impl Reader {
             && let Some(ranks) = finite(&ranks[1])
         {
             self.timer.add(count("ranks", "", "").metric(ranks, line.number));
+        }
+    }
+
+    /// A row of the table the harness ends with.
+    fn scaling(&mut self, line: Line<'_>) {
+        let Some(found) = SCALING_ROW.captures(line.text) else { return };
+        for (rule, group) in [(SCALING_RATE, 2), (SPEEDUP, 3), (EFFICIENCY, 4)] {
+            if let Some(value) = self.harness.number(&found[group], line) {
+                let mut metric = rule.metric(value, line.number);
+                metric.labels.push(("ranks", found[1].to_owned()));
+                self.harness.add(metric);
+            }
         }
     }
 

@@ -86,6 +86,12 @@ pub(super) static TIMER_OUTPUT: Output = Output {
 pub(super) static HARNESS_OUTPUT: Output =
     Output { rules: HARNESS, patterns: LazyLock::new(|| compile(HARNESS)), needs: &["miups"] };
 
+/// The table with which the harness ends: ranks, rate, speed-up and efficiency against its first row.
+pub(super) static SCALING: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\s*NumProc\s+MIUPS\s+Speedup\s+Efficiency\s*$"));
+pub(super) static SCALING_ROW: LazyLock<Regex> =
+    LazyLock::new(|| pattern(r"^\s*(\d+)\s+(\S+)\s+(\S+)\s+(\S+?)\s*%\s*$"));
+
 /// Ranks of a timer block; Fluent calls its processes compute nodes.
 pub(super) static RANKS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"^\s*Performance Timer for \d+ iterations on (\d+) compute nodes\s*$")
@@ -94,7 +100,7 @@ pub(super) static RANKS: LazyLock<Regex> = LazyLock::new(|| {
 /// Words of which every line of interest holds one; looked for first, because most lines hold none.
 pub(super) static WORDS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)time|Solver |per iteration|Per Wall Second|error|fatal|diverge|licen[cs]e|converged|exited|signal",
+        r"(?i)time|Solver |per iteration|Per Wall Second|error|fatal|diverge|licen[cs]e|converged|exited|signal|MIUPS",
     )
 });
 

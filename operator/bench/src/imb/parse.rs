@@ -94,8 +94,19 @@ impl Reader {
 
     /// The rank that prints the banner or a title is the one that prints all of it.
     fn own(&mut self, text: &str) {
+        if !text.contains("# ") {
+            return;
+        }
+        let begins = |text: &str| BANNER.is_match(text) || TITLE.is_match(text);
+        if begins(text) {
+            self.owner = None;
+            return;
+        }
         let (mark, rest) = prefix::split(text);
-        if let Some(mark) = mark.filter(|_| BANNER.is_match(rest) || TITLE.is_match(rest)) {
+        let known = mark.filter(|_| begins(rest));
+        let literal = || prefix::split_before(text, &["#    Intel", "# Benchmarking "]);
+        let literal = || literal().filter(|(_, rest)| begins(rest)).map(|(mark, _)| mark);
+        if let Some(mark) = known.or_else(literal) {
             self.owner = Some(mark.owner());
         }
     }

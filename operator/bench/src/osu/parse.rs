@@ -101,15 +101,7 @@ impl Reader {
 
     /// Whether the line is a title, which begins a new table whoever owned the last one.
     fn begins(&mut self, line: Line<'_>) -> bool {
-        let (mark, rest) = prefix::split(line.text);
-        let (owner, title) = match (titles::read(line.text), mark) {
-            (Some(title), _) => (None, title),
-            (None, Some(mark)) => match titles::read(rest) {
-                Some(title) => (Some(mark.owner()), title),
-                None => return false,
-            },
-            (None, None) => return false,
-        };
+        let Some((owner, title)) = title_of(line.text) else { return false };
         self.close();
         self.owner = owner;
         self.attributes = std::mem::take(&mut self.before_title);
@@ -134,6 +126,10 @@ impl Reader {
     }
 
     fn header(&self, text: &str) -> Found {
+        // Looked at for every line of noise, so what cannot be one is told quickly.
+        if !text.contains('#') && !text.contains("(us)") {
+            return Found::Other;
+        }
         let profile = self.attributes.get("profile").map_or("", String::as_str);
         windows(text, profile).map_or_else(|| COLUMNS.read(text), Found::Header)
     }
@@ -267,6 +263,24 @@ impl Reader {
             attempts::complete(&mut parsed, &self.expected, evidence, false, Vec::new());
         Ok(parsed)
     }
+}
+
+/// A title and whose it is: behind a launcher's mark, or behind any text that then stands before every line.
+fn title_of(text: &str) -> Option<(Option<Owner>, Title)> {
+    if !text.contains('#') {
+        return None;
+    }
+    if let Some(title) = titles::read(text) {
+        return Some((None, title));
+    }
+    let (mark, rest) = prefix::split(text);
+    let known = mark.and_then(|mark| Some((mark, titles::read(rest)?)));
+    let literal = || {
+        let (mark, rest) = prefix::split_before(text, &["# OSU ", "# MPI "])?;
+        Some((mark, titles::read(rest)?))
+    };
+    let (mark, title) = known.or_else(literal)?;
+    Some((Some(mark.owner()), title))
 }
 
 /// A text for a message: its first 120 characters.

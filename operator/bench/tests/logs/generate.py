@@ -125,6 +125,10 @@ def osu():
     tagged = "".join("[1,0]<stdout>:%s\r\n" % line for line in plain.rstrip("\n").split("\n"))
     tagged = tagged.replace("[1,0]<stdout>:16 ", "[1,1]<stderr>:16                      99.99\r\n[1,0]<stdout>:16 ")
     log("osu/tagged_crlf_latency_v5.8.txt", tagged, complete="Unknown", tables=[table])
+    stamped = "".join("2024-06-10T07:00:%02d.123456789Z %s\n" % (i, text) for i, text in enumerate(plain.rstrip("\n").split("\n")))
+    log("osu/stamped_latency_v5.8.txt", stamped, complete="Unknown", tables=[table])
+    hosts = "".join("n1: %s\nn2: 16                      99.99\n" % text for text in plain.rstrip("\n").split("\n"))
+    log("osu/pdsh_latency_v5.8.txt", hosts, complete="Unknown", tables=[table])
     comma = plain.replace("v5.8", "v5~8").replace(".", ",").replace("v5~8", "v5.8")
     log("osu/comma_latency_v5.8.txt", comma, complete="Unknown", tables=[table])
     mixed = plain.replace(osu_row(*rows[3]), osu_row(*rows[3]).replace(".", ","))
@@ -383,6 +387,10 @@ def fluent():
     log("fluent/new_harness_2026R1.trn", "Average wall-clock time per case input:   10.52 sec\nAverage wall-clock time per data input:   4.08 sec\n"
         "Million Cell Iteration Per Wall Second =  322.9\n", complete="Unknown",
         metrics={"case_read_s": 10.52, "data_read_s": 4.08, "miups": 322.9})
+    log("fluent/new_harness_scaling_2026R1.trn", "Million Cell Iteration Per Wall Second =  322.9\n\nNumProc    MIUPS      Speedup     Efficiency\n"
+        "96         168.2      1.00        100.0%\n192        322.9      1.92        96.0%\n", complete="Unknown", metrics={
+            "miups": 322.9, "miups{ranks=96}": 168.2, "speedup{ranks=96}": 1.0, "efficiency_pct{ranks=96}": 100.0,
+            "miups{ranks=192}": 322.9, "speedup{ranks=192}": 1.92, "efficiency_pct{ranks=192}": 96.0})
     log("fluent/failed_too_few_iterations.trn", residuals(1, 12, 25) + timer(12, 48, 0.431, 5.172), status="failed",
         reason="too few iterations", iterations=[12, 25])
     log("fluent/ok_converged.trn", residuals(1, 12, 25) + "!   12 solution is converged\n" + timer(12, 48, 0.431, 5.172), complete="Unknown",
@@ -572,6 +580,10 @@ def fio():
     log("fio/ok_status_interval_3.36.json", states, complete="Yes", metrics=fio_metrics(512000))
     log("fio/truncated_status_interval_3.36.json", states[:-40], status="partial", complete="No", metrics=fio_metrics(200))
     log("fio/truncated_still_running_3.36.json", fio_text([fio_job("seq", 100, eta=20)]), status="partial", complete="No", metrics=fio_metrics(100))
+    log("fio/ok_unknown_eta_3.36.json", fio_text([fio_job("seq", 512000, eta=2147483647)]), complete="Yes", metrics=fio_metrics(512000))
+    nan = fio_text([fio_job("seq", 512000)]).replace('"iops" : 4000.0', '"iops" : -nan', 1)
+    log("fio/truncated_nan_2.2.json", nan, status="partial", complete="No", metrics={
+        key: value for key, value in fio_metrics(512000).items() if "iops" not in key})
     clients = fio_text([fio_job("seq", 512000, hostname="n1", port=8765), fio_job("seq", 256000, hostname="n2", port=8765), fio_job("All clients", 768000)],
                        key="client_stats")
     metrics = dict(fio_metrics(512000, labels="job=seq,host=n1"), **fio_metrics(256000, labels="job=seq,host=n2"))
