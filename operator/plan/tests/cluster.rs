@@ -22,7 +22,7 @@ use hpc_plan::cluster::{Desired, Goal, InstanceState, Step, Stranger};
 use hpc_plan::node::document;
 use hpc_plan::world::{Catalog, FOREVER, World};
 use insta::assert_snapshot;
-use support::{HORIZON, absent, cluster, lawful, owner, pass, settle};
+use support::{absent, cluster, lawful, owner, pass, settle};
 
 /// A new world, and a cluster of one node without a file system asked for in it.
 fn small() -> (World, Desired) {
@@ -76,14 +76,14 @@ fn told(world: &World) -> String {
 fn diary(world: &mut World, desired: &Desired) -> String {
     let (start, mut text, mut last) = (world.now, String::new(), String::new());
     for _ in 0..150 {
-        let before = world.fingerprint(HORIZON);
+        let before = world.fingerprint(&desired.settings);
         let plan = lasting(&pass(world, desired).to_string());
         if plan != last {
             let _ = writeln!(text, "--- {}s\n{plan}", world.now.duration_since(start).as_secs());
         }
         last = plan;
         world.tick();
-        if world.released || world.fingerprint(HORIZON) == before {
+        if world.released || world.fingerprint(&desired.settings) == before {
             return text;
         }
     }

@@ -1,5 +1,5 @@
 //! Two worlds are the same when they will behave alike: absolute times do not count, only how long
-//! ago things were, and that only up to the longest wait anybody has.
+//! ago things were, and that only up to the longest wait that reads it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -8,14 +8,15 @@ use hpc_crds::{HpcClusterStatus, Intent, IntentState, Time};
 use jiff::Timestamp;
 
 use super::World;
+use crate::cluster::Settings;
+use crate::intents::{self, Payload};
 
 impl World {
-    /// A hash of everything that decides what happens next. Ages count up to `horizon`, which must
-    /// be longer than every wait of the planner.
-    pub fn fingerprint(&self, horizon: Duration) -> u64 {
+    /// A hash of everything that decides what happens next under these settings.
+    pub fn fingerprint(&self, settings: &Settings) -> u64 {
         let mut hash = DefaultHasher::new();
         self.body_print().hash(&mut hash);
-        let clock = Clock { now: self.now, horizon };
+        let clock = Clock { world: self, now: self.now, settings };
         clock.status(&self.object.status, &mut hash);
         hash.finish()
     }
@@ -31,15 +32,26 @@ impl World {
     }
 }
 
-struct Clock {
+struct Clock<'a> {
+    world: &'a World,
     now: Timestamp,
-    horizon: Duration,
+    settings: &'a Settings,
 }
 
-impl Clock {
-    fn age(&self, time: Time) -> u64 {
+impl Clock<'_> {
+    fn age(&self, time: Time, horizon: Duration) -> u64 {
         let age = Duration::try_from(self.now.duration_since(time.timestamp())).unwrap_or_default();
-        age.min(self.horizon).as_secs()
+        age.min(horizon).as_secs()
+    }
+
+    /// The longest time for which the age of an intent can still make a difference.
+    fn horizon(&self, intent: &Intent) -> Duration {
+        let of = self.settings;
+        let windows = [of.agent_timeout, of.boot_timeout, of.visibility_window, of.lookup_window];
+        let windows = windows.into_iter().chain([of.finalizer_gap]).max().unwrap_or_default();
+        let round = Payload::of(intent).round;
+        let backoff = intents::backoff(of.capacity_backoff, round, &self.world.owner);
+        windows.max(backoff) + Duration::from_secs(2)
     }
 
     fn status(&self, status: &HpcClusterStatus, hash: &mut DefaultHasher) {
@@ -59,7 +71,7 @@ impl Clock {
         let age = match intent.state {
             IntentState::Settled => 0,
             IntentState::Open | IntentState::Acted | IntentState::Abandoned => {
-                self.age(intent.changed_at)
+                self.age(intent.changed_at, self.horizon(intent))
             }
         };
         (intent.version, &intent.token, &intent.thing, intent.attempt, &intent.body_hash)

@@ -16,11 +16,11 @@ use std::fmt;
 
 use hpc_crds::{ConditionType, condition};
 use hpc_plan::cloud::{FileSystemId, InstanceId, Kind};
-use hpc_plan::cluster::{ClusterPlan, Desired, Goal, Lifecycle, Step};
+use hpc_plan::cluster::{ClusterPlan, Desired, Goal, Lifecycle, Settings, Step};
 use hpc_plan::rules::{Case, unrest};
 use hpc_plan::world::{Ledger, Machine, Unseen, World};
 
-use super::{HORIZON, lawful};
+use super::lawful;
 
 /// More passes than any course needs.
 const LONGEST: usize = 400;
@@ -202,7 +202,7 @@ impl Explorer<'_> {
         let mut walked = HashSet::new();
         let depth = self.course.len();
         for _ in 0..LONGEST {
-            let key = identity(&state);
+            let key = identity(&state, &self.scene.asks[0].settings);
             if self.seen.get(&key).is_some_and(|had| *had >= faults) && !walked.contains(&key) {
                 self.course.truncate(depth);
                 return;
@@ -228,7 +228,7 @@ impl Explorer<'_> {
             let wrote = state.world.writes() != writes;
             self.course.push(plan.to_string());
             state.world.tick();
-            if identity(&state) == key {
+            if identity(&state, &self.scene.asks[0].settings) == key {
                 assert!(!wrote, "a fixpoint writes{}", self.told(&state));
                 self.fixpoint(&state);
                 self.course.truncate(depth);
@@ -341,10 +341,10 @@ impl Explorer<'_> {
 }
 
 /// What makes two states one.
-fn identity(state: &State) -> u64 {
+fn identity(state: &State, settings: &Settings) -> u64 {
     use std::hash::{DefaultHasher, Hash, Hasher};
     let mut hash = DefaultHasher::new();
-    (state.world.fingerprint(HORIZON), state.ask, state.strict).hash(&mut hash);
+    (state.world.fingerprint(settings), state.ask, state.strict).hash(&mut hash);
     hash.finish()
 }
 

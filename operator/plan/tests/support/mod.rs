@@ -12,9 +12,6 @@ use hpc_plan::names::{Owner, node_names};
 use hpc_plan::rules::{Case, violations};
 use hpc_plan::world::World;
 
-/// Longer than any wait of the planner under [`settings`].
-pub const HORIZON: Duration = Duration::from_secs(700);
-
 /// The owner of every cluster here.
 pub fn owner() -> Owner {
     Owner {
@@ -118,10 +115,10 @@ pub fn pass(world: &mut World, desired: &Desired) -> ClusterPlan {
 /// Passes and ticks until a pass and a tick change nothing any more.
 pub fn settle(world: &mut World, desired: &Desired) {
     for _ in 0..200 {
-        let before = world.fingerprint(HORIZON);
+        let before = world.fingerprint(&desired.settings);
         pass(world, desired);
         world.tick();
-        if world.fingerprint(HORIZON) == before {
+        if world.fingerprint(&desired.settings) == before {
             return;
         }
     }
