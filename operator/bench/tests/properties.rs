@@ -70,7 +70,8 @@ fn numbers(reading: &Reading) -> Vec<String> {
     let Ok(parsed) = reading else { return vec!["refused".to_owned()] };
     let metrics = parsed.metrics.iter().map(|metric| {
         // Where a name is there twice, its line is what tells it apart.
-        let labels = metric.labels.iter().filter(|(name, _)| *name != "line" && *name != "run");
+        let labels =
+            metric.labels.iter().filter(|(name, _)| !matches!(*name, "line" | "run" | "table"));
         format!("{} {:?} {}", metric.name, labels.collect::<Vec<_>>(), metric.value)
     });
     let rows = parsed.tables.iter().flat_map(|table| {
@@ -83,7 +84,9 @@ fn numbers(reading: &Reading) -> Vec<String> {
 
 #[test]
 fn a_log_cut_at_any_byte_is_complete_only_if_no_number_is_lost() {
-    for Good { name, application, bytes } in good_logs() {
+    // Two whole logs in one file: cut between them, the first is a whole log.
+    let single = good_logs().into_iter().filter(|good| !good.name.contains("two_jobs"));
+    for Good { name, application, bytes } in single {
         let whole = numbers(&read(&application, &bytes));
         let mut stream = Stream::new(&application, &Expectation::default());
         for (length, byte) in bytes.iter().enumerate() {
@@ -156,11 +159,16 @@ fn two_logs_in_a_row_never_give_a_number_that_is_in_neither() {
                 read(&one.application, &[one.bytes.as_slice(), b"\n", &other.bytes].concat());
             let made_up: Vec<_> = numbers(&both)
                 .into_iter()
-                .filter(|number| !known.contains(number) && number != "refused")
+                .filter(|number| !known.contains(number) && !is_count(number))
                 .collect();
             assert!(made_up.is_empty(), "{} then {}: {made_up:?}", one.name, other.name);
         }
     }
+}
+
+/// What speaks of the log and not of a measurement.
+fn is_count(number: &str) -> bool {
+    number == "refused" || number.starts_with("jobs ")
 }
 
 /// Changes that happen to logs: bytes flipped, lines lost, doubled, moved, cut.

@@ -22,6 +22,7 @@ const TIMER: &[Rule] = &[
 ];
 const ELAPSED: Rule = measure("elapsed_s", "s", Lower, "");
 const MODES: Rule = count("modes", "", "");
+const JOBS: Rule = count("jobs", "", "");
 const VERSION_YEAR: &str = r"(?:MSC[ .]?)?N(?:ASTRAN|astran)";
 
 static TIMER_PATTERNS: LazyLock<Vec<Regex>> = LazyLock::new(|| compile(TIMER));
@@ -68,15 +69,17 @@ pub(crate) struct Reader {
     last_data: u64,
 }
 
-/// The table of eigenvalues: rows with blank lines and page headers in between.
+/// The tables of eigenvalues, with blank lines and page headers between their rows.
 #[derive(Debug, Default, Clone)]
 struct Modes {
     is_open: bool,
-    last: Option<u64>,
-    line: u64,
-    tables: u32,
+    /// The last mode of each table, and the line of its first.
+    tables: Vec<(u64, u64)>,
     is_broken: bool,
 }
+
+/// Tables of eigenvalues that are told apart; a job has one for each subcase.
+const MAX_TABLES: usize = 1000;
 
 impl Reader {
     /// Takes the next line.
@@ -99,7 +102,7 @@ impl Reader {
         let text = line.text;
         self.timer.read(TIMER, &TIMER_PATTERNS, line);
         if MODE_TABLE.is_match(text) {
-            self.modes.open(line.number);
+            self.modes.is_open = true;
             self.last_data = line.number;
         }
         if END_OF_JOB.is_match(text) {
@@ -156,9 +159,9 @@ impl Reader {
             _ => None,
         };
         parsed.metrics.extend(elapsed(&parsed, self.module, dates));
-        let modes = self.modes.metric();
-        let has_modes = modes.is_some();
-        parsed.metrics.extend(modes);
+        let has_modes = !self.modes.tables.is_empty();
+        parsed.metrics.extend(self.modes.metrics());
+        parsed.metrics.extend(jobs(&self.ends));
         let ended = self.ends.last().copied();
         if parsed.metrics.is_empty() && ended.is_none() {
             let detail = "neither the end of a job nor a time was found";
@@ -181,6 +184,12 @@ impl Reader {
     }
 }
 
+/// Jobs that came to their end; a restart or a deck of several has more than one.
+fn jobs(ends: &[u64]) -> Option<Metric> {
+    let jobs = u32::try_from(ends.len()).ok().filter(|jobs| *jobs > 0)?;
+    Some(JOBS.metric(f64::from(jobs), *ends.last()?))
+}
+
 /// Elapsed time by level of evidence.
 fn elapsed(
     parsed: &Parsed,
@@ -200,26 +209,28 @@ fn elapsed(
 }
 
 impl Modes {
-    fn open(&mut self, line: u64) {
-        self.is_open = true;
-        if self.tables == 0 {
-            self.line = line;
-        }
-        self.tables += 1;
-    }
-
-    /// Modes are numbered from 1; a number that is left out is a row that was lost.
+    /// Modes are numbered from 1, on from page to page; a number that is left out is a row that was lost.
     fn row(&mut self, line: Line<'_>) {
         let Some(found) = MODE_ROW.captures(line.text) else { return };
         let Ok(mode) = found[1].parse::<u64>() else { return };
-        let next = self.last.map_or(1, |last| last + 1);
-        self.is_broken |= mode != next && mode != 1;
-        self.last = Some(mode);
+        let has_room = self.tables.len() < MAX_TABLES;
+        match self.tables.last_mut() {
+            Some((last, _)) if mode == *last + 1 => *last = mode,
+            Some(_) | None if mode == 1 && has_room => self.tables.push((1, line.number)),
+            Some(_) | None => self.is_broken = true,
+        }
     }
 
-    fn metric(&self) -> Option<Metric> {
-        let modes = u32::try_from(self.last?).ok()?;
-        Some(MODES.metric(f64::from(modes), self.line))
+    fn metrics(&self) -> impl Iterator<Item = Metric> {
+        let is_one = self.tables.len() == 1;
+        self.tables.iter().zip(1..).map(move |((modes, line), table)| {
+            let modes = u32::try_from(*modes).unwrap_or(u32::MAX);
+            let mut metric = MODES.metric(f64::from(modes), *line);
+            if !is_one {
+                metric.labels.push(("table", table.to_string()));
+            }
+            metric
+        })
     }
 }
 

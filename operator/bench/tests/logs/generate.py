@@ -456,17 +456,19 @@ def nastran():
         return "%9d%10d" % (number, number) + "".join("%20.6E" % v for v in (value, value ** 0.5, value ** 0.5 / 6.283, 1.0, value)) + "\n"
     end = "                                        * * * END OF JOB * * *\n"
     whole = page(1) + head + mode(1, 3.1281) + "\n" + mode(2, 128.4) + "\f" + page(2) + head + mode(3, 951.5) + end
-    log("nastran/ok_modes.f06", whole, complete="Yes", metrics={"modes": 3})
-    log("nastran/noisy_modes.f06", noisy(whole), complete="Yes", metrics={"modes": 3})
+    log("nastran/ok_modes.f06", whole, complete="Yes", metrics={"modes": 3, "jobs": 1})
+    log("nastran/noisy_modes.f06", noisy(whole), complete="Yes", metrics={"modes": 3, "jobs": 1})
     log("nastran/truncated_modes.f06", whole[: whole.index(end)], status="partial", complete="No", metrics={"modes": 3})
     latin = whole.replace("EXAMPLE DECK", "BEISPIEL GR~SSE").encode().replace(b"~", b"\xd6")
-    log("nastran/ok_latin1.f06", latin, complete="Yes", metrics={"modes": 3})
+    log("nastran/ok_latin1.f06", latin, complete="Yes", metrics={"modes": 3, "jobs": 1})
     lost = page(1) + head + mode(1, 3.1281) + mode(3, 951.5) + end
-    log("nastran/truncated_lost_mode.f06", lost, status="partial", complete="No", metrics={"modes": 3})
+    log("nastran/truncated_lost_mode.f06", lost, status="partial", complete="No", metrics={"modes": 1, "jobs": 1})
     log("nastran/failed_fatal.f06", page(1) + " *** USER FATAL MESSAGE 9050 (SEKRRS)\n     RUN TERMINATED DUE TO EXCESSIVE PIVOT RATIOS\n" + end,
         status="failed", reason="fatal error", line=3)
     fortran = whole.replace("E+00", "D+00").replace("E+02", "D+02")
-    log("nastran/old_fortran_exponents.f06", fortran, complete="Yes", metrics={"modes": 3})
+    log("nastran/old_fortran_exponents.f06", fortran, complete="Yes", metrics={"modes": 3, "jobs": 1})
+    log("nastran/ok_two_jobs.f06", whole + whole.replace(mode(3, 951.5), ""), complete="Yes",
+        metrics={"modes{table=1}": 3, "modes{table=2}": 2, "jobs": 2})
     started = "MSC Nastran started  Sun Nov 30 23:59:41 TSS 2025\n"
     done = "NSEXIT: EXIT(0)\nAnalysis complete 0\nMSC Nastran finished Mon Dec  1 00:03:45 TSS 2025\n"
     timed = "Real:     1234.567 seconds (  0:20:34.567)\nUser:     9123.456 seconds (  2:32:03.456)\nSys:        45.678 seconds (  0:00:45.678)\n"
