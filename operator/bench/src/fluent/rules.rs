@@ -38,6 +38,11 @@ const TIMER: &[Rule] = &[
     count("data_transfer_mb", "MB", r"^\s*Data transfer per iteration:\s*(\S+) MB"),
     count("le_solves", "", r"^\s*LE solves per iteration:\s*(\S+) solves"),
     count("le_wall_s", "s", r"^\s*LE wall-clock time per iteration:\s*(\S+) sec"),
+    count("le_global_solves", "", r"^\s*LE global solves per iteration:\s*(\S+) solves"),
+    count("le_global_wall_s", "s", r"^\s*LE global wall-clock time per iteration:\s*(\S+) sec"),
+    count("le_global_matrix_size", "", r"^\s*LE global matrix maximum size:\s*(\S+)\s*$"),
+    count("relaxation_sweeps", "", r"^\s*Relaxation sweeps per iteration:\s*(\S+) sweeps"),
+    count("relaxation_exchanges", "", r"^\s*Relaxation exchanges per iteration:\s*(\S+) exchanges"),
     count("amg_cycles", "", r"^\s*AMG cycles per iteration:\s*(\S+) cycles"),
     measure("total_wall_s", "s", Lower, r"^\s*Total wall-clock time:\s*(\S+) sec"),
     measure("total_cpu_s", "s", Lower, r"^\s*Total CPU time:\s*(\S+) sec"),
@@ -100,7 +105,7 @@ pub(super) static RANKS: LazyLock<Regex> = LazyLock::new(|| {
 /// Words of which every line of interest holds one; looked for first, because most lines hold none.
 pub(super) static WORDS: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)time|Solver |per iteration|Per Wall Second|error|fatal|diverge|licen[cs]e|converged|exited|signal|MIUPS",
+        r"(?i)time|Solver |per iteration|LE global|Per Wall Second|error|fatal|diverge|licen[cs]e|converged|exited|signal|MIUPS",
     )
 });
 

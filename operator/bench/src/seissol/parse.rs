@@ -42,6 +42,7 @@ const LABELS: &[(&str, Read)] = &[
     (r"Simulation time \((?:blocking )?IO\):(.*)$", |f, c, l| duration(f, &IO, &c[1], l)),
     (r"Time spent in simulation:(.*)$", |f, c, l| duration(f, &SIMULATION, &c[1], l)),
     (r"Total calculated HW-GFLOP/s:\s*(\S+)\s*$", |f, c, l| plain(f, &HW_RATE, &c[1], l)),
+    (r"Total calculated NZ-GFLOP/s:\s*(\S+)\s*$", |f, c, l| plain(f, &NZ_RATE, &c[1], l)),
     (r"Total calculated HW-GFLOP:\s*(\S+)\s*$", |f, c, l| plain(f, &HW_TOTAL, &c[1], l)),
     (r"Total calculated NZ-GFLOP:\s*(\S+)\s*$", |f, c, l| plain(f, &NZ_TOTAL, &c[1], l)),
     (r"Total calculated HW-FLOP/s:(.*)$", |f, c, l| prefixed(f, &HW_RATE, &c[1], l)),

@@ -381,9 +381,14 @@ def fluent():
     cut = run[: run.index("  Total wall-clock")] + "  Total wall-clock ti"
     log("fluent/truncated_timer_2022R2.trn", cut, status="partial", complete="No",
         metrics={k: v for k, v in timer_metrics(25, 48, 0.431, 10.775).items() if not k.startswith("total_")})
-    old = residuals(1, 10, 10) + timer(10, 144, 0.440, 4.400, "  LE wall-clock time per iteration:                     0.040 sec (82.7%)\n")
+    old = residuals(1, 10, 10) + timer(10, 144, 0.440, 4.400, "  LE wall-clock time per iteration:                     0.040 sec (82.7%)\n"
+        "  LE global solves per iteration:                           5 solves\n  LE global wall-clock time per iteration:              0.004 sec (9.1%)\n"
+        "  LE global matrix maximum size:                          218\n  AMG cycles per iteration:                            10.992 cycles\n"
+        "  Relaxation sweeps per iteration:                        510 sweeps\n  Relaxation exchanges per iteration:                     600 exchanges\n\n")
     old += "  Total CPU time:                                     250.890 sec\n"
-    log("fluent/old_timer_2019R3.trn", old, complete="Unknown", metrics=timer_metrics(10, 144, 0.44, 4.4, le_wall_s=0.04, total_cpu_s=250.89))
+    log("fluent/old_timer_2019R3.trn", old, complete="Unknown", metrics=timer_metrics(
+        10, 144, 0.44, 4.4, le_wall_s=0.04, total_cpu_s=250.89, le_global_solves=5, le_global_wall_s=0.004, le_global_matrix_size=218,
+        amg_cycles=10.992, relaxation_sweeps=510, relaxation_exchanges=600))
     log("fluent/new_harness_2026R1.trn", "Average wall-clock time per case input:   10.52 sec\nAverage wall-clock time per data input:   4.08 sec\n"
         "Million Cell Iteration Per Wall Second =  322.9\n", complete="Unknown",
         metrics={"case_read_s": 10.52, "data_read_s": 4.08, "miups": 322.9})
@@ -416,8 +421,8 @@ def seissol():
     log("seissol/old_201703.log", old, complete="Yes", metrics=dict({"elapsed_s": 123.4, "hw_gflop": 11.9672}, **parts))
     ok = lines(info, "Welcome to SeisSol ", "Performance since the start: 3.2 TFLOP/s (rank 0: 464.9 GFLOP/s, average over ranks: 460 GFLOP/s) ",
                "Elapsed time (via clock_gettime): 412.731 seconds. ", "Total calculated HW-GFLOP:  1.5234e+06 ",
-               "Total calculated HW-GFLOP/s:  3691.02 ", "WP calculated HW-GFLOP:  1.49e+06 ", "Simulation done. ")
-    metrics = {"elapsed_s": 412.731, "hw_gflop": 1523400.0, "hw_gflops": 3691.02, "hw_gflop{category=WP}": 1490000.0}
+               "Total calculated HW-GFLOP/s:  3691.02 ", "Total calculated NZ-GFLOP/s:  2201.5 ", "WP calculated HW-GFLOP:  1.49e+06 ", "Simulation done. ")
+    metrics = {"elapsed_s": 412.731, "hw_gflop": 1523400.0, "hw_gflops": 3691.02, "nz_gflops": 2201.5, "hw_gflop{category=WP}": 1490000.0}
     log("seissol/ok_1.0.1.log", ok, complete="Yes", metrics=metrics)
     log("seissol/noisy_1.0.1.log", noisy(ok), complete="Yes", metrics=metrics)
     middle = lines(rank, "Welcome to SeisSol", "Simulation time (total): 1 h 1 min 12.3456 s (min: 1 h 1 min 12.1 s, max: 1 h 1 min 12.5 s)",
