@@ -80,6 +80,12 @@ fn the_smallest_whole_cluster_survives_any_two_faults() {
     prove([scene("1 node, file system", vec![desired.clone(), absent(&desired)], 2)]);
 }
 
+#[test]
+fn the_largest_cluster_survives_any_two_faults() {
+    let desired = cluster(&[2, 2], true);
+    prove([scene("2 x 2 nodes, file system", vec![desired.clone(), absent(&desired)], 2)]);
+}
+
 /// Passes come faster than AWS shows what it has made: many may be planned beside a hidden thing.
 #[test]
 fn what_aws_hides_for_long_is_never_made_twice() {

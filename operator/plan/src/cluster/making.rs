@@ -88,14 +88,12 @@ impl Making<'_> {
         body: impl Fn(&Payload, i32) -> Body,
     ) -> Part {
         let payload = Payload::of(intent);
-        let same = self.is_same(intent, &payload, &body);
+        let body = body(&payload, intent.attempt);
         let creating = format!("{} is being created", self.thing);
-        if same && intent.reason != MISMATCH {
-            let (token, body) = (Token(intent.token.clone()), body(&payload, intent.attempt));
-            return Part::step(
-                creating,
-                Step::Create { token, thing: self.thing.to_owned(), body },
-            );
+        if self.is_same(intent, &payload, &body) && intent.reason != MISMATCH {
+            let token = Token(intent.token.clone());
+            let thing = self.thing.to_owned();
+            return Part::step(creating, Step::Create { token, thing, body });
         }
         if view.since(intent) < view.desired.settings.lookup_window {
             return Part::waiting(creating, Wait::LookUp { thing: self.thing.to_owned() });
@@ -127,7 +125,7 @@ impl Making<'_> {
     ) -> Part {
         let failed = Payload::of(intent);
         let (cause, detail) = Cause::read(intent);
-        if !self.is_same(intent, &failed, &body) {
+        if !self.is_same(intent, &failed, &body(&failed, intent.attempt)) {
             return self.propose(view, &Payload::default(), body);
         }
         let next = self.next(&failed, cause);
@@ -172,14 +170,8 @@ impl Making<'_> {
     }
 
     /// Whether the request would be the same today; what failed for another one counts no more.
-    fn is_same(
-        &self,
-        intent: &Intent,
-        payload: &Payload,
-        body: impl Fn(&Payload, i32) -> Body,
-    ) -> bool {
-        let hash = intents::hash(&body(payload, intent.attempt));
-        self.is_wanted(payload) && hash == intent.body_hash
+    fn is_same(&self, intent: &Intent, payload: &Payload, body: &Body) -> bool {
+        self.is_wanted(payload) && intents::hash(body) == intent.body_hash
     }
 
     fn next(&self, failed: &Payload, cause: Option<Cause>) -> Payload {

@@ -152,23 +152,45 @@ pub(super) fn no_partial_gang_is_kept(case: Case<'_>) -> Vec<String> {
         return vec![];
     }
     let ended = case.terminated();
-    let mut kept = vec![];
-    for intent in case.observed.object.status.intents.iter().filter(|intent| is_gang(intent)) {
-        let gang: Vec<_> =
-            case.observed.instances.iter().filter(|node| is_of(node, intent)).collect();
-        let live =
-            gang.iter().filter(|node| node.state.is_live() && !ended.contains(&node.id)).count();
-        let partial =
-            intent.state == IntentState::Acted && gang.iter().any(|node| !node.state.is_live());
-        let mut after = case.plan.status.status.intents.iter();
-        let given_up =
-            after.any(|now| now.thing == intent.thing && now.state == IntentState::Abandoned);
-        let was_given_up = intent.state == IntentState::Abandoned;
-        if live > 0 && ((was_given_up && given_up) || (partial && !given_up)) {
-            kept.push(format!("{live} nodes of the partial gang of {} are kept", intent.thing));
-        }
-    }
-    kept
+    let intents = case.observed.object.status.intents.iter().filter(|intent| is_gang(intent));
+    let kept = intents.filter_map(|intent| {
+        let nodes = case.observed.instances.iter();
+        let gang: Vec<_> = nodes.filter(|node| is_of(node, intent)).collect();
+        let live = gang.iter().filter(|node| node.state.is_live() && !ended.contains(&node.id));
+        let live = live.count();
+        let partial = gang.iter().any(|node| !node.state.is_live()) && !is_outdated(case, intent);
+        let broken = match intent.state {
+            IntentState::Abandoned => !is_taken(case, intent),
+            IntentState::Acted => partial && !is_given_up(case, intent),
+            IntentState::Open | IntentState::Settled => false,
+        };
+        (live > 0 && broken).then_some((live, &intent.thing))
+    });
+    kept.map(|(live, thing)| format!("{live} nodes of the partial gang of {thing} are kept"))
+        .collect()
+}
+
+/// A refused attempt that had worked after all is taken back.
+fn is_taken(case: Case<'_>, intent: &Intent) -> bool {
+    let mut after = case.plan.status.status.intents.iter();
+    after.any(|now| {
+        let stands = matches!(now.state, IntentState::Acted | IntentState::Settled);
+        now.thing == intent.thing && now.attempt == intent.attempt && stands
+    })
+}
+
+fn is_given_up(case: Case<'_>, intent: &Intent) -> bool {
+    let mut after = case.plan.status.status.intents.iter();
+    after.any(|now| now.thing == intent.thing && now.state == IntentState::Abandoned)
+}
+
+/// A later attempt than the stored one is seen: the status was rolled back, and what it calls under
+/// way is over.
+fn is_outdated(case: Case<'_>, intent: &Intent) -> bool {
+    let role = intent.thing.replace("queue/", "queue-");
+    let gang = case.observed.instances.iter().filter(|node| node.tags.get(ROLE) == Some(&role));
+    let mut attempts = gang.filter_map(|node| node.tags.get(ATTEMPT)?.parse::<i32>().ok());
+    attempts.any(|attempt| attempt > intent.attempt)
 }
 
 fn is_gang(intent: &Intent) -> bool {
