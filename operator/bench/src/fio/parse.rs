@@ -1,7 +1,7 @@
 //! Reads fio's output: the last state of each run in it, with notices before, between and after.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::document::{Direction, Document, Field, Job, Statistic, percentile};
 use crate::evidence::Evidence;
@@ -148,7 +148,7 @@ fn report((document, states): &(Document, u32), parsed: &mut Parsed) -> bool {
         parsed.warn(document.line, "the jobs were still running: a state of --status-interval");
     }
     let mut totals = BTreeMap::new();
-    for job in &document.jobs {
+    for (job, labels) in document.jobs.iter().zip(labels(document)) {
         if job.error != 0 {
             sound = false;
             parsed.warn(
@@ -160,7 +160,7 @@ fn report((document, states): &(Document, u32), parsed: &mut Parsed) -> bool {
         if job.is_steady == Some(false) {
             parsed.warn(job.line, format!("job '{}' did not reach its steady state", job.name));
         }
-        of_job(job, document, parsed, &mut totals);
+        of_job(job, &labels, parsed, &mut totals);
     }
     if sound {
         add_totals(document, &totals, parsed);
@@ -171,7 +171,7 @@ fn report((document, states): &(Document, u32), parsed: &mut Parsed) -> bool {
 /// Sums of a group of jobs that ran at the same time: rates add up, latencies do not.
 type Totals = BTreeMap<(u64, Direction, &'static str), (f64, u64)>;
 
-fn of_job(job: &Job, document: &Document, parsed: &mut Parsed, totals: &mut Totals) {
+fn of_job(job: &Job, labels: &[(&'static str, String)], parsed: &mut Parsed, totals: &mut Totals) {
     for direction in [Direction::Read, Direction::Write, Direction::Trim, Direction::Mixed] {
         let value = |field: Field| job.values.get(&(direction, field)).copied();
         if value(Field::IoBytes).is_none_or(|(bytes, _)| bytes <= 0.0) {
@@ -179,14 +179,14 @@ fn of_job(job: &Job, document: &Document, parsed: &mut Parsed, totals: &mut Tota
         }
         check_bandwidth(job, direction, parsed);
         for ((of, field), (value, line)) in &job.values {
-            let Some(shown) = shown(field).filter(|_| *of == direction) else { continue };
+            let is_wanted = *of == direction && is_measured(job, direction, field);
+            let Some(shown) = shown(field).filter(|_| is_wanted) else { continue };
             if shown.adds_up && job.name != "All clients" {
                 let total =
                     totals.entry((job.group, direction, shown.unit)).or_insert((0.0, *line));
                 total.0 += value / shown.divisor;
             }
-            let labels = labels(job, document);
-            parsed.metrics.push(shown.metric(direction, labels, *value, *line));
+            parsed.metrics.push(shown.metric(direction, labels.to_vec(), *value, *line));
         }
     }
 }
@@ -202,11 +202,35 @@ fn check_bandwidth(job: &Job, direction: Direction, parsed: &mut Parsed) {
     }
 }
 
-fn labels(job: &Job, document: &Document) -> Vec<(&'static str, String)> {
-    let mut labels = vec![("job", job.name.clone())];
-    labels.extend(job.host.clone().map(|host| ("host", host)));
-    if document.jobs.iter().any(|other| other.group != job.group) {
-        labels.push(("group", job.group.to_string()));
+/// A part that took no time at all was not timed: nothing is submitted by an engine that waits.
+fn is_measured(job: &Job, direction: Direction, field: &Field) -> bool {
+    let Field::Latency { kind, is_nanos, .. } = *field else { return true };
+    let longest = Field::Latency { kind, is_nanos, of: Statistic::Max };
+    job.values.get(&(direction, longest)).is_none_or(|(most, _)| *most > 0.0)
+}
+
+/// What tells each job apart: its name, its client, its group, and its number where jobs share all of that.
+fn labels(document: &Document) -> Vec<Vec<(&'static str, String)>> {
+    let groups: BTreeSet<u64> = document.jobs.iter().map(|job| job.group).collect();
+    let mut labels: Vec<Vec<_>> = Vec::with_capacity(document.jobs.len());
+    for job in &document.jobs {
+        let mut of_job = vec![("job", job.name.clone())];
+        of_job.extend(job.host.clone().map(|host| ("host", host)));
+        if groups.len() > 1 {
+            of_job.push(("group", job.group.to_string()));
+        }
+        labels.push(of_job);
+    }
+    let mut seen: BTreeMap<Vec<(&str, String)>, u32> = BTreeMap::new();
+    for of_job in &labels {
+        *seen.entry(of_job.clone()).or_default() += 1;
+    }
+    let mut numbers = BTreeMap::new();
+    for of_job in labels.iter_mut().filter(|of_job| seen.get(*of_job).is_some_and(|jobs| *jobs > 1))
+    {
+        let number: &mut u32 = numbers.entry(of_job.clone()).or_default();
+        of_job.push(("number", number.to_string()));
+        *number += 1;
     }
     labels
 }

@@ -539,7 +539,6 @@ def fio_metrics(read=0, write=0, labels="job=seq"):
                 of = {"min": int(centre * 1000 / 2) / 1000, "max": centre * 10.0, "mean": float(centre), "stddev": centre / 8,
                       "p50": float(centre), "p90": int(centre * 1000 * 1.4) / 1000, "p99": centre * 2.0, "p99.9": centre * 5.0, "p99.99": centre * 9.0}
                 values.update({"%s_%s_us" % (kind, key): value for key, value in of.items()})
-            values.update({"slat_%s_us" % key: 0.0 for key in ("min", "max", "mean", "stddev")})
             out.update({"%s_%s{%s}" % (direction, key, labels): value for key, value in values.items()})
     return out
 
@@ -579,6 +578,10 @@ def fio():
     metrics = dict(fio_metrics(512000, labels="job=a"), **fio_metrics(256000, labels="job=b"))
     metrics.update({"read_bw_kib": 768000, "read_iops": 6000.0})
     log("fio/ok_two_jobs_3.36.json", two, complete="Yes", metrics=metrics)
+    same = fio_text([fio_job("a", 512000), fio_job("a", 256000)])
+    metrics = dict(fio_metrics(512000, labels="job=a,number=0"), **fio_metrics(256000, labels="job=a,number=1"))
+    metrics.update({"read_bw_kib": 768000, "read_iops": 6000.0})
+    log("fio/ok_numjobs_3.36.json", same, complete="Yes", metrics=metrics)
     apart = fio_text([fio_job("a", 512000), fio_job("b", 256000, group=1)])
     metrics = dict(fio_metrics(512000, labels="job=a,group=0"), **fio_metrics(256000, labels="job=b,group=1"))
     metrics.update({"read_bw_kib{group=0}": 512000, "read_iops{group=0}": 4000.0, "read_bw_kib{group=1}": 256000, "read_iops{group=1}": 2000.0})
