@@ -187,3 +187,47 @@ fn a_whole_log_is_never_called_incomplete_and_a_cut_one_never_complete() {
         assert!(!(name.contains("/ok_") && parsed.complete == Complete::No), "{name}");
     }
 }
+
+#[test]
+fn every_metric_and_column_has_its_line_in_the_documentation() {
+    let text = fs::read_to_string(logs().join("EXPECTED.json")).unwrap();
+    let answers: BTreeMap<String, Map<String, Value>> = serde_json::from_str(&text).unwrap();
+    let mut missing = Vec::new();
+    for (name, answer) in &answers {
+        let Ok(parsed) = read(name, answer) else { continue };
+        let application = answer["application"].as_str().unwrap();
+        let page = logs().join(format!("../../../../docs/applications/{application}.md"));
+        let page = fs::read_to_string(page).unwrap();
+        let metrics = parsed.metrics.iter().map(|metric| documented(application, &metric.name));
+        let columns = parsed
+            .tables
+            .iter()
+            .flat_map(|table| &table.columns)
+            .map(|column| documented(application, &column.name));
+        let names = metrics.chain(columns).filter(|_| application != "command");
+        missing.extend(
+            names
+                .filter(|name| !page.contains(&format!("`{name}`")))
+                .map(|name| format!("{application}: {name}")),
+        );
+    }
+    missing.sort();
+    missing.dedup();
+    assert!(missing.is_empty(), "not in docs/applications: {missing:#?}");
+}
+
+/// The name under which a page speaks of a metric: without direction and operation, or as one of a kind.
+fn documented(application: &str, name: &str) -> String {
+    let prefixes: &[&str] = if matches!(application, "fio" | "ior") {
+        &["read_", "write_", "trim_", "mixed_"]
+    } else {
+        &[]
+    };
+    let name = prefixes.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);
+    for (start, kind) in [("window_", "window_8"), ("lat_", "lat_*"), ("slat_", "slat_*")] {
+        if name.starts_with(start) {
+            return kind.to_owned();
+        }
+    }
+    name.to_owned()
+}

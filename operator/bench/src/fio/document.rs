@@ -38,7 +38,7 @@ pub(super) struct Document {
 pub(super) struct Job {
     /// `jobname`.
     pub name: String,
-    /// `hostname` of a client; the entry that sums them up has none of its own.
+    /// `hostname` of a client.
     pub host: Option<String>,
     /// `groupid`: jobs of one group ran at the same time.
     pub group: u64,

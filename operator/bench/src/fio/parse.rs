@@ -10,6 +10,8 @@ use crate::json::{self, Taken};
 use crate::line::Line;
 use crate::parsed::{Better, Complete, Metric, Parsed};
 
+/// The entry that sums up the clients of a distributed run.
+const ALL_CLIENTS: &str = "All clients";
 /// Different runs one log may hold.
 const MAX_RUNS: usize = 64;
 /// Lines of noise that are worth a warning each.
@@ -181,7 +183,7 @@ fn of_job(job: &Job, labels: &[(&'static str, String)], parsed: &mut Parsed, tot
         for ((of, field), (value, line)) in &job.values {
             let is_wanted = *of == direction && is_measured(job, direction, field);
             let Some(shown) = shown(field).filter(|_| is_wanted) else { continue };
-            if shown.adds_up && job.name != "All clients" {
+            if shown.adds_up && job.name != ALL_CLIENTS {
                 let total =
                     totals.entry((job.group, direction, shown.unit)).or_insert((0.0, *line));
                 total.0 += value / shown.divisor;
@@ -215,7 +217,9 @@ fn labels(document: &Document) -> Vec<Vec<(&'static str, String)>> {
     let mut labels: Vec<Vec<_>> = Vec::with_capacity(document.jobs.len());
     for job in &document.jobs {
         let mut of_job = vec![("job", job.name.clone())];
-        of_job.extend(job.host.clone().map(|host| ("host", host)));
+        // The entry that sums up all clients carries the name of one of them.
+        let host = job.host.clone().filter(|_| job.name != ALL_CLIENTS);
+        of_job.extend(host.map(|host| ("host", host)));
         if groups.len() > 1 {
             of_job.push(("group", job.group.to_string()));
         }

@@ -594,7 +594,7 @@ def fio():
     nan = fio_text([fio_job("seq", 512000)]).replace('"iops" : 4000.0', '"iops" : -nan', 1)
     log("fio/truncated_nan_2.2.json", nan, status="partial", complete="No", metrics={
         key: value for key, value in fio_metrics(512000).items() if "iops" not in key})
-    clients = fio_text([fio_job("seq", 512000, hostname="n1", port=8765), fio_job("seq", 256000, hostname="n2", port=8765), fio_job("All clients", 768000)],
+    clients = fio_text([fio_job("seq", 512000, hostname="n1", port=8765), fio_job("seq", 256000, hostname="n2", port=8765), fio_job("All clients", 768000, hostname="n2", port=8765)],
                        key="client_stats")
     metrics = dict(fio_metrics(512000, labels="job=seq,host=n1"), **fio_metrics(256000, labels="job=seq,host=n2"))
     metrics.update(fio_metrics(768000, labels="job=All clients"))
