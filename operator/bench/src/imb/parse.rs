@@ -226,6 +226,9 @@ impl Reader {
             // The header of `Barrier` and of groups begins with a word, not with a mark.
             return self.columns(line);
         }
+        if self.open.is_empty() {
+            return;
+        }
         if let Some(found) = SKIPPED.captures(line.text).filter(|_| line.ended) {
             let group = found.get(1).and_then(|group| group.as_str().parse().ok());
             let size = found[2].parse().ok();
