@@ -6,6 +6,7 @@ use crate::expect::Expectation;
 use crate::failure::{ParseError, Reason};
 use crate::line::Line;
 use crate::parsed::Parsed;
+use crate::prefix;
 use crate::recognise::Seeker;
 use crate::{fio, fluent, imb, ior, nastran, osu, seissol};
 
@@ -90,10 +91,11 @@ pub(crate) enum Reader {
 
 impl Reader {
     /// Takes the next line; whether it is certain to hold no evidence.
-    pub(crate) fn line(&mut self, line: Line<'_>) -> bool {
+    pub(crate) fn line(&mut self, marked: Line<'_>) -> bool {
+        let line = Line { text: prefix::unmarked(marked.text), ..marked };
         match self {
-            Self::Osu(reader) => reader.line(line),
-            Self::Imb(reader) => reader.line(line),
+            Self::Osu(reader) => reader.line(marked),
+            Self::Imb(reader) => reader.line(marked),
             Self::SeisSol(reader) => reader.line(line),
             Self::Nastran(reader) => reader.line(line),
             Self::Ior(reader) => reader.line(line),
@@ -101,7 +103,7 @@ impl Reader {
             Self::Fluent(reader) => return reader.line(line),
             Self::Fio(reader) => return reader.line(line),
             Self::Seeking(seeking) => {
-                if let Some(application) = seeking.0.line(line) {
+                if let Some(application) = seeking.0.line(marked) {
                     *self = self.found(&application);
                 }
             }

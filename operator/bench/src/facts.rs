@@ -4,9 +4,9 @@ use std::borrow::Cow;
 
 use regex::Regex;
 
-use crate::failure::{ParseError, Reason};
+use crate::failure::ParseError;
 use crate::line::{Line, pattern};
-use crate::number::{Printed, printed};
+use crate::number::Marks;
 use crate::parsed::{Better, Metric, Parsed};
 
 /// A label and the number behind it.
@@ -57,12 +57,12 @@ pub(crate) fn compile(rules: &[Rule]) -> Vec<Regex> {
 pub(crate) struct Facts {
     now: Vec<Metric>,
     before: Vec<Vec<Metric>>,
-    comma: Option<bool>,
-    mixed: Option<u64>,
+    dropped: usize,
+    marks: Marks,
     strange: Vec<(u64, String)>,
 }
 
-/// Attempts one log may hold.
+/// Attempts that are remembered; older ones are only counted.
 const MAX_ATTEMPTS: usize = 1000;
 
 impl Facts {
@@ -82,18 +82,18 @@ impl Facts {
     /// Reads a number; what stands in the place of one without being one is noted.
     pub(crate) fn number(&mut self, token: &str, line: Line<'_>) -> Option<f64> {
         let token = token.trim_end_matches(['%', ')', ';']);
-        let Some(Printed::Number { value, comma, .. }) = printed(token) else {
-            let message =
-                format!("'{}' is not a number: {}", shortened(token), shortened(line.text));
+        let value = self.part(token, line);
+        if value.is_none() {
+            let token = shortened(token);
+            let message = format!("'{token}' is not a number: {}", shortened(line.text));
             self.strange.push((line.number, message));
-            return None;
-        };
-        if let Some(comma) = comma
-            && comma != *self.comma.get_or_insert(comma)
-        {
-            self.mixed.get_or_insert(line.number);
         }
-        Some(value)
+        value
+    }
+
+    /// Reads a number that is a part of a quantity.
+    pub(crate) fn part(&mut self, token: &str, line: Line<'_>) -> Option<f64> {
+        self.marks.read(token, line.number)
     }
 
     /// Notes a line whose label is known and whose number is not one.
@@ -113,9 +113,14 @@ impl Facts {
     /// Begins the next attempt.
     pub(crate) fn next(&mut self) {
         let last = std::mem::take(&mut self.now);
-        if !last.is_empty() && self.before.len() < MAX_ATTEMPTS {
-            self.before.push(last);
+        if last.is_empty() {
+            return;
         }
+        if self.before.len() == MAX_ATTEMPTS {
+            self.before.remove(0);
+            self.dropped += 1;
+        }
+        self.before.push(last);
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -134,13 +139,7 @@ impl Facts {
         needs: &[&str],
         parsed: &mut Parsed,
     ) -> Result<bool, ParseError> {
-        if let Some(line) = self.mixed {
-            let detail = "decimal commas and decimal points in one output";
-            return Err(ParseError::new(line, Reason::Malformed, detail));
-        }
-        if self.comma == Some(true) {
-            parsed.warn(0, "numbers are written with a decimal comma");
-        }
+        self.marks.check(parsed)?;
         let is_sane = self.strange.is_empty();
         for (line, text) in std::mem::take(&mut self.strange) {
             parsed.warn(line, text);
@@ -166,12 +165,13 @@ impl Facts {
 
     fn choose(mut self, needs: &[&str]) -> Chosen {
         self.next();
-        let attempts = self.before.len();
+        let kept = self.before.len();
         let has = |attempt: &[Metric], name: &str| attempt.iter().any(|metric| metric.name == name);
         let whole = |attempt: &Vec<Metric>| needs.iter().all(|name| has(attempt, name));
         let index = self.before.iter().rposition(whole);
-        let is_last = index.is_some_and(|index| index + 1 == attempts);
-        let metrics = index.or(attempts.checked_sub(1)).map(|index| self.before.swap_remove(index));
+        let is_last = index.is_some_and(|index| index + 1 == kept);
+        let attempts = kept + self.dropped;
+        let metrics = index.or(kept.checked_sub(1)).map(|index| self.before.swap_remove(index));
         Chosen {
             metrics: metrics.unwrap_or_default(),
             attempts,

@@ -1,14 +1,18 @@
 //! Bytes become lines, in bounded memory, whatever the bytes are.
 //!
 //! Line ends are LF or CRLF; a lone CR (a progress display) also ends what stands before it, but does not count as a line.
-//! A byte-order mark goes, bytes that are no UTF-8 become U+FFFD, and a line of more than [`MAX_LINE`] bytes comes in pieces.
+//! A byte-order mark and colours go, bytes that are no UTF-8 become U+FFFD, and a line of more than [`MAX_LINE`] bytes comes in pieces.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use regex::Regex;
 
 /// The longest line that is delivered whole.
 pub(crate) const MAX_LINE: usize = 64 * 1024;
+
+const ESCAPE: u8 = 0x1b;
+static COLOUR: LazyLock<Regex> = LazyLock::new(|| pattern(r"\x1b\[[0-9;?]*[A-Za-z]"));
 
 /// One line, or a piece of one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +57,9 @@ impl Splitter {
         self.end_line(head, sink);
         // Checked once, most input needs no second look line by line.
         match std::str::from_utf8(rest) {
-            Ok(text) if memchr::memchr(b'\r', rest).is_none() => self.feed_clean(text, sink),
+            Ok(text) if memchr::memchr2(b'\r', ESCAPE, rest).is_none() => {
+                self.feed_clean(text, sink);
+            }
             Ok(_) | Err(_) => self.feed_any(rest, sink),
         }
     }
@@ -130,11 +136,20 @@ impl Splitter {
         // Checking first is much faster than replacing, and all but a few lines need no replacement.
         let text = std::str::from_utf8(bytes)
             .map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
+        let text = uncoloured(text);
         if memchr::memchr(b'\r', bytes).is_none() {
             return sink.line(Line { number, text: &text, ended, whole });
         }
         deliver_parts(&text, Line { number, text: "", ended, whole }, sink);
     }
+}
+
+/// A text without the escape sequences that colour it.
+fn uncoloured(text: Cow<'_, str>) -> Cow<'_, str> {
+    if memchr::memchr(ESCAPE, text.as_bytes()).is_none() {
+        return text;
+    }
+    Cow::Owned(COLOUR.replace_all(&text, "").into_owned())
 }
 
 /// What stands before the first line end, and what behind it; everything stands behind where there is none.
@@ -188,6 +203,7 @@ mod tests {
         );
         check(b"\xef\xbb\xbfa\n\xef\xbb\xbfb\n", &[(1, "a", true), (2, "\u{feff}b", true)]);
         check(b"\xff\n", &[(1, "\u{fffd}", true)]);
+        check(b"\x1b[1;31mred\x1b[0m 1\nx\n", &[(1, "red 1", true), (2, "x", true)]);
         check(b"", &[]);
         check(b"\n\n", &[(1, "", true), (2, "", true)]);
     }

@@ -1,5 +1,8 @@
 //! Numbers as programs print them: decimal point or comma, Fortran exponents, nan and inf.
 
+use crate::failure::{ParseError, Reason};
+use crate::parsed::Parsed;
+
 /// A number as printed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Printed {
@@ -72,6 +75,38 @@ pub(crate) fn finite(token: &str) -> Option<f64> {
     match printed(token)? {
         Printed::Number { value, comma, .. } if comma != Some(true) => Some(value),
         Printed::Number { .. } | Printed::NotNumeric => None,
+    }
+}
+
+/// The decimal mark of an output: points, or commas throughout.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Marks {
+    comma: Option<bool>,
+    mixed: Option<u64>,
+}
+
+impl Marks {
+    /// Reads a whole token as a finite number with either mark, and notes which.
+    pub(crate) fn read(&mut self, token: &str, line: u64) -> Option<f64> {
+        let Printed::Number { value, comma, .. } = printed(token)? else { return None };
+        if let Some(comma) = comma
+            && comma != *self.comma.get_or_insert(comma)
+        {
+            self.mixed.get_or_insert(line);
+        }
+        Some(value)
+    }
+
+    /// Refuses an output that has both, and says so where it has commas.
+    pub(crate) fn check(&self, parsed: &mut Parsed) -> Result<(), ParseError> {
+        if let Some(line) = self.mixed {
+            let detail = "decimal commas and decimal points in one output";
+            return Err(ParseError::new(line, Reason::Malformed, detail));
+        }
+        if self.comma == Some(true) {
+            parsed.warn(0, "numbers are written with a decimal comma");
+        }
+        Ok(())
     }
 }
 

@@ -65,6 +65,19 @@ pub(crate) fn split(line: &str) -> (Option<Mark<'_>>, &str) {
     (None, line)
 }
 
+/// A line without the mark of a rank's output or a time stamp, for programs of which one rank prints.
+pub(crate) fn unmarked(line: &str) -> &str {
+    if !line.starts_with(|first: char| {
+        first == '[' || first.is_ascii_digit() || first.is_ascii_uppercase()
+    }) {
+        return line;
+    }
+    match split(line) {
+        (Some(Mark { kind: Kind::Tag | Kind::Stamp, .. }), rest) => rest,
+        (Some(_) | None, _) => line,
+    }
+}
+
 /// Splits a line before the first of these words, if little stands there.
 pub(crate) fn split_before<'a>(line: &'a str, words: &[&str]) -> Option<(Mark<'a>, &'a str)> {
     let at = words.iter().filter_map(|word| line.find(word)).min()?;

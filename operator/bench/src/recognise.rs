@@ -67,7 +67,7 @@ struct Kept {
 impl Seeker {
     /// Takes the next line; the application, if the line tells it.
     pub(crate) fn line(&mut self, line: Line<'_>) -> Option<Application> {
-        let found = of(line.text);
+        let found = of(line.text).or_else(|| of(crate::prefix::unmarked(line.text)));
         self.keep(line);
         found
     }

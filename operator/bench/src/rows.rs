@@ -174,26 +174,23 @@ impl Open {
         self.table.damaged.push(Damage { line, size: Some(size) });
     }
 
-    /// Looks for what is left of a row: a size in front of a gap, or numbers alone on a line.
+    /// Looks for what is left of a row: a size in front of a gap or of too few numbers, or numbers alone on a line.
     fn suspect(&mut self, tokens: &[&str], line: Line<'_>) -> Taken {
-        if tokens.is_empty() {
-            return Taken::Noise;
-        }
-        if tokens.iter().all(|token| printed(token).is_some()) {
-            self.fragment(line);
-            return Taken::Row;
-        }
-        let first = tokens.first().and_then(|token| Some((whole(token)?, token.len())));
-        let Some((size, width)) = first.filter(|_| self.table.sized) else {
-            return Taken::Noise;
-        };
+        let Some(first) = tokens.first() else { return Taken::Noise };
+        let is_numeric = tokens.iter().all(|token| printed(token).is_some());
+        let size = whole(first).filter(|_| self.table.sized);
         let start = line.text.len() - line.text.trim_start().len();
-        let gap = line.text.get(start + width..).is_some_and(|rest| rest.starts_with("  "));
+        let gap = line.text.get(start + first.len()..).is_some_and(|rest| rest.starts_with("  "));
         let last = self.table.rows.last().and_then(|row| row.size);
-        if !gap || last.is_some_and(|last| self.steps.missing(last, size).is_none()) {
-            return Taken::Noise;
+        let follows =
+            |size: &u64| last.is_none_or(|last| self.steps.missing(last, *size).is_some());
+        match size.filter(follows).filter(|_| gap) {
+            Some(size) if tokens.len() > 1 || !is_numeric || !line.ended => {
+                self.suspects.push(Damage { line: line.number, size: Some(size) });
+            }
+            Some(_) | None if is_numeric => self.fragment(line),
+            Some(_) | None => return Taken::Noise,
         }
-        self.suspects.push(Damage { line: line.number, size: Some(size) });
         Taken::Row
     }
 

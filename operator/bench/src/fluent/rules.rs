@@ -115,7 +115,7 @@ pub(super) static CONVERGED: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"(?i)^\s*!\s*\d+ solution is converged"));
 pub(super) static LICENCE: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
-        r"(?i)licen[cs]e.*(?:refused|denied|fail|unavailable|not available|in use|unable|cannot|could not|error|expired|no such|exceeded|not found)|(?:fail|unable|cannot|could not).*licen[cs]e",
+        r"(?i)licen[cs].*(?:refused|denied|fail|unavail|not avail|in use|unable|cannot|could not|error|expired|no such|exceed|not found|not exist|already reached|wait|queue|timed? ?out|invalid|lost)|(?:fail|unable|cannot|could not|waiting|no) .*licen[cs]",
     )
 });
 pub(super) static FATAL: LazyLock<Regex> = LazyLock::new(|| {

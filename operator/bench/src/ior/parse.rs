@@ -127,6 +127,7 @@ impl Reader {
         let mut parsed = self.parsed;
         let runs = attempts(self.runs, &mut parsed);
         for run in &runs {
+            run.marks.check(&mut parsed)?;
             let labels =
                 if runs.len() > 1 { vec![("run", run.line.to_string())] } else { Vec::new() };
             report(run, &labels, &mut parsed);

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::number::Marks;
+
 /// One start of IOR.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Run {
@@ -15,6 +17,8 @@ pub(super) struct Run {
     pub tests: BTreeMap<u64, Test>,
     /// The test that is being reported.
     pub current: u64,
+    /// Its decimal mark.
+    pub marks: Marks,
     /// Whether it said that it finished.
     pub is_finished: bool,
 }

@@ -8,7 +8,7 @@ use regex::Regex;
 
 use super::run::{Row, Run, Summary, Test};
 use crate::line::{Line, pattern};
-use crate::number::finite;
+use crate::number::{Printed, finite, printed};
 
 static BANNER: LazyLock<Regex> = LazyLock::new(|| pattern(r"^IOR-(\S+): MPI Coordinated Test"));
 static COMMAND: LazyLock<Regex> =
@@ -139,7 +139,7 @@ fn row(line: Line<'_>, run: &mut Run, columns: &[&'static str], is_csv: bool) ->
         line.text.trim().split(separators).map(str::trim).filter(|token| !token.is_empty());
     let tokens: Vec<&str> = tokens.collect();
     let Some((operation, tokens)) = tokens.split_first() else { return false };
-    let is_value = |token: &&str| *token == "-" || finite(token).is_some();
+    let is_value = |token: &&str| *token == "-" || is_number(token);
     if !matches!(*operation, "write" | "read" | "remove") || !tokens.first().is_some_and(is_value) {
         return false;
     }
@@ -148,11 +148,16 @@ fn row(line: Line<'_>, run: &mut Run, columns: &[&'static str], is_csv: bool) ->
         return true;
     }
     if *operation != "remove" {
-        let values =
-            columns.iter().zip(tokens).filter_map(|(name, token)| Some((*name, finite(token)?)));
-        push_row(run.test(), operation, values.collect(), line.number);
+        let mut read = |token: &str| run.marks.read(token, line.number);
+        let named = columns.iter().zip(tokens);
+        let values = named.filter_map(|(name, token)| Some((*name, read(token)?))).collect();
+        push_row(run.test(), operation, values, line.number);
     }
     true
+}
+
+fn is_number(token: &str) -> bool {
+    matches!(printed(token), Some(Printed::Number { .. }))
 }
 
 /// Adds a row; its iteration is the one it names.
@@ -180,7 +185,7 @@ pub(super) fn push_row(
 fn summary(line: Line<'_>, run: &mut Run, columns: &[&'static str]) -> bool {
     let tokens: Vec<&str> = line.text.split_whitespace().collect();
     let Some((operation, tokens)) = tokens.split_first() else { return false };
-    let is_first = tokens.first().is_some_and(|token| finite(token).is_some());
+    let is_first = tokens.first().is_some_and(|token| is_number(token));
     if !matches!(*operation, "write" | "read") || !is_first {
         return false;
     }
@@ -189,7 +194,9 @@ fn summary(line: Line<'_>, run: &mut Run, columns: &[&'static str]) -> bool {
         return true;
     }
     let named = columns.iter().zip(tokens).filter(|(name, _)| !name.is_empty());
-    let values = named.filter_map(|(name, token)| Some((*name, finite(token)?))).collect();
+    let values = named
+        .filter_map(|(name, token)| Some((*name, run.marks.read(token, line.number)?)))
+        .collect();
     let summary = Summary { values, line: line.number };
     let test = summary.values.get("test").and_then(|id| format!("{id:.0}").parse().ok());
     let test = run.tests.entry(test.unwrap_or(run.current)).or_default();
@@ -207,7 +214,7 @@ fn fact(line: Line<'_>, run: &mut Run) -> bool {
     } else if let Some(found) = OPTION.captures(line.text) {
         option(&found[1], &found[2], found.get(3).map(|per| per.as_str()), (run, line.number));
     } else if let Some(found) = MAXIMUM.captures(line.text) {
-        let Some(value) = finite(&found[2]) else { return false };
+        let Some(value) = run.marks.read(&found[2], line.number) else { return false };
         run.test().maxima.insert(found[1].to_ascii_lowercase(), (value, line.number));
     } else {
         let is_end = FINISHED.is_match(line.text);

@@ -145,7 +145,8 @@ fn unprefixed(line: &str) -> &str {
 }
 
 fn duration(facts: &mut Facts, rule: &Rule, text: &str, line: Line<'_>) {
-    add(facts, rule, seconds(text), line);
+    let value = seconds(text, |token| facts.part(token, line));
+    add(facts, rule, value, line);
 }
 
 fn plain(facts: &mut Facts, rule: &Rule, text: &str, line: Line<'_>) {
@@ -156,7 +157,8 @@ fn plain(facts: &mut Facts, rule: &Rule, text: &str, line: Line<'_>) {
 
 fn prefixed(facts: &mut Facts, rule: &Rule, text: &str, line: Line<'_>) {
     let base = if rule.unit.ends_with("/s") { "FLOP/s" } else { "FLOP" };
-    add(facts, rule, giga(text, base), line);
+    let value = giga(text, base, |token| facts.part(token, line));
+    add(facts, rule, value, line);
 }
 
 fn add(facts: &mut Facts, rule: &Rule, value: Option<f64>, line: Line<'_>) {
@@ -170,8 +172,11 @@ fn add(facts: &mut Facts, rule: &Rule, value: Option<f64>, line: Line<'_>) {
 fn category(facts: &mut Facts, captures: &Captures<'_>, line: Line<'_>) {
     let rule = if &captures[2] == "HW" { &HW_TOTAL } else { &NZ_TOTAL };
     let text = captures[4].trim();
-    let value =
-        if captures[3].is_empty() { giga(text, "FLOP") } else { crate::number::finite(text) };
+    let value = if captures[3].is_empty() {
+        giga(text, "FLOP", |token| facts.part(token, line))
+    } else {
+        facts.part(text, line)
+    };
     match value {
         Some(value) => {
             let mut metric = rule.metric(value, line.number);

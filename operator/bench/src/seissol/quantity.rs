@@ -1,10 +1,8 @@
 //! Quantities as SeisSol prints them: compound durations and SI prefixes, which it chooses itself.
 
-use crate::number::finite;
-
 /// Seconds of `412.731 seconds.`, `1 h 3 min 12.3457 s`, `250.1000 ms`; `None` if a part of it is not a duration. What
 /// stands in brackets behind it is another number.
-pub(super) fn seconds(text: &str) -> Option<f64> {
+pub(super) fn seconds(text: &str, mut read: impl FnMut(&str) -> Option<f64>) -> Option<f64> {
     let text = text.split('(').next().unwrap_or(text);
     let mut tokens = text.split_whitespace().peekable();
     tokens.peek()?;
@@ -15,7 +13,7 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
         if scale >= last {
             return None;
         }
-        sum += finite(number)? * scale;
+        sum += read(number)? * scale;
         last = scale;
     }
     Some(sum)
@@ -35,14 +33,18 @@ fn unit(text: &str) -> Option<f64> {
 }
 
 /// The number of `12.3456 TFLOP/s` in billions of its unit; `None` if the unit is another.
-pub(super) fn giga(text: &str, base: &str) -> Option<f64> {
+pub(super) fn giga(
+    text: &str,
+    base: &str,
+    mut read: impl FnMut(&str) -> Option<f64>,
+) -> Option<f64> {
     let text = text.split('(').next().unwrap_or(text);
     let mut tokens = text.split_whitespace();
     let (number, unit) = (tokens.next()?, tokens.next()?);
     if tokens.next().is_some() {
         return None;
     }
-    Some(finite(number)? * prefix(unit.strip_suffix(base)?)? / 1e9)
+    Some(read(number)? * prefix(unit.strip_suffix(base)?)? / 1e9)
 }
 
 fn prefix(text: &str) -> Option<f64> {
@@ -54,6 +56,7 @@ fn prefix(text: &str) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::number::finite;
 
     fn check(got: Option<f64>, expected: Option<f64>, text: &str) {
         let close = |one: f64, other: f64| (one - other).abs() <= 1e-9 * other.abs();
@@ -80,7 +83,7 @@ mod tests {
             ("12 parsecs", None),
             ("", None),
         ] {
-            check(seconds(text), expected, text);
+            check(seconds(text, finite), expected, text);
         }
     }
 
@@ -94,7 +97,7 @@ mod tests {
             ("1.2 TiB/s", "FLOP/s", None),
             ("12", "FLOP/s", None),
         ] {
-            check(giga(text, base), expected, text);
+            check(giga(text, base, finite), expected, text);
         }
     }
 }

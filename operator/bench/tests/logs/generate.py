@@ -129,6 +129,8 @@ def osu():
     log("osu/stamped_latency_v5.8.txt", stamped, complete="Unknown", tables=[table])
     hosts = "".join("n1: %s\nn2: 16                      99.99\n" % text for text in plain.rstrip("\n").split("\n"))
     log("osu/pdsh_latency_v5.8.txt", hosts, complete="Unknown", tables=[table])
+    colour = "\x1b[1m" + plain.replace("\n16 ", "\n\x1b[0m\x1b[32m16 ")
+    log("osu/coloured_latency_v5.8.txt", colour, complete="Unknown", tables=[table])
     comma = plain.replace("v5.8", "v5~8").replace(".", ",").replace("v5~8", "v5.8")
     log("osu/comma_latency_v5.8.txt", comma, complete="Unknown", tables=[table])
     mixed = plain.replace(osu_row(*rows[3]), osu_row(*rows[3]).replace(".", ","))
@@ -145,6 +147,10 @@ def osu():
     full = ["Avg Latency(us)", "Min Latency(us)", "Max Latency(us)", "Iterations"]
     text = "\n# OSU MPI Allreduce Latency Test v5.7\n" + osu_header(full) + "".join(osu_row(*row) for row in rows)
     log("osu/ok_allreduce_full_v5.7.txt", text, complete="Unknown", tables=[osu_table("osu_allreduce", "5.7", "us", rows)])
+
+    cut = text[: text.rindex("35.") - 4].rstrip() + "\n"
+    log("osu/truncated_short_row_allreduce_v5.7.txt", cut, status="partial", complete="No",
+        tables=[osu_table("osu_allreduce", "5.7", "us", rows[:-1], damaged=[65536])])
 
     # 7.5: data type, `Avg Latency(us)` in point to point, percentiles.
     rows = [(size, [latency(size), latency(size, 1.6), latency(size, 1.9), latency(size, 3.1)]) for size in sizes(1, 16384)]
@@ -369,6 +375,8 @@ def fluent():
         metrics={key: value for key, value in metrics.items() if key != "solver_rating"})
     log("fluent/noisy_bench.out", noisy(classic), complete="Unknown", metrics=metrics)
     log("fluent/comma_bench.out", classic.replace(".", ","), complete="Unknown", metrics=metrics)
+    log("fluent/tagged_bench.out", "".join("[1,0]<stdout>:%s\n" % text for text in classic.rstrip("\n").split("\n")), complete="Unknown", metrics=metrics)
+    log("fluent/failed_waiting.out", "Licensed number of users already reached.\nwaiting 60 s before trying again\n", status="failed", reason="licence", line=1)
     log("fluent/failed_licence.out", "Unable to spawn node: license not available. ANSYS LICENSE MANAGER ERROR:\nFailover feature is not available.\n",
         status="failed", reason="licence", line=1)
     log("fluent/failed_fatal.trn", residuals(1, 3, 25) + "Error: Cannot read file race_car.dat\nError Object: #f\n",
@@ -425,6 +433,10 @@ def seissol():
     metrics = {"elapsed_s": 412.731, "hw_gflop": 1523400.0, "hw_gflops": 3691.02, "nz_gflops": 2201.5, "hw_gflop{category=WP}": 1490000.0}
     log("seissol/ok_1.0.1.log", ok, complete="Yes", metrics=metrics)
     log("seissol/noisy_1.0.1.log", noisy(ok), complete="Yes", metrics=metrics)
+    log("seissol/comma_1.0.1.log", ok.replace("1.5234e+06", "1523400").replace("1.49e+06", "1490000").replace("412.731", "412,731").replace("3691.02", "3691,02")
+        .replace("2201.5", "2201,5"), complete="Yes", metrics=metrics)
+    stamped = "".join("2024-06-10T07:00:00.5Z %s\n" % text for text in ok.rstrip("\n").split("\n"))
+    log("seissol/stamped_1.0.1.log", stamped, complete="Yes", metrics=metrics)
     middle = lines(rank, "Welcome to SeisSol", "Simulation time (total): 1 h 1 min 12.3456 s (min: 1 h 1 min 12.1 s, max: 1 h 1 min 12.5 s)",
                    "Simulation time (compute): 59 min 2.0000 s (min: 59 min 1.9 s, max: 59 min 2.2 s)",
                    "Simulation time (blocking IO): 250.1000 ms (min: 249.9 ms, max: 250.2 ms)",
@@ -692,6 +704,10 @@ def ior():
     rates = [1501.2, 1498.8, 1510.0]
     ok = ior_text(rates)
     log("ior/ok_3.3.0.txt", ok, complete="Yes", metrics=ior_metrics(rates))
+    comma = "\n".join(text if ":" in text and not text.startswith("Max") else text.replace(".", ",") for text in ok.split("\n"))
+    log("ior/comma_3.3.0.txt", comma.replace("reps fPP", "reps fPP"), complete="Yes", metrics=ior_metrics(rates))
+    tagged = "".join("[1,0]<stdout>:%s\n" % text for text in ok.rstrip("\n").split("\n"))
+    log("ior/tagged_3.3.0.txt", tagged, complete="Yes", metrics=ior_metrics(rates))
     log("ior/old_3.0.1.txt", ior_text(rates, "3.0.1", new=False), complete="Yes", metrics=ior_metrics(rates, new=False))
     fast = [33645.2, 40211.7]
     log("ior/ok_fast_integers_3.3.0.txt", ior_text(fast), complete="Yes", metrics=ior_metrics(fast))
