@@ -27,6 +27,18 @@ fn the_logs_are_those_their_generator_writes() {
 }
 
 #[test]
+fn every_application_has_a_log_of_each_kind() {
+    let text = fs::read_to_string(logs().join("EXPECTED.json")).unwrap();
+    let answers: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap();
+    for application in ["osu", "imb", "fluent", "seissol", "nastran", "fio", "ior", "command"] {
+        for kind in ["ok", "failed", "truncated", "noisy", "old", "new"] {
+            let start = format!("{application}/{kind}_");
+            assert!(answers.keys().any(|name| name.starts_with(&start)), "no log {start}*");
+        }
+    }
+}
+
+#[test]
 fn every_log_gives_its_answer() {
     let text = fs::read_to_string(logs().join("EXPECTED.json")).unwrap();
     let answers: BTreeMap<String, Map<String, Value>> = serde_json::from_str(&text).unwrap();
