@@ -25,6 +25,32 @@ pub struct Parsed {
 /// The most warnings kept of one log, so that a noisy log stays within bounded memory.
 pub const MAX_WARNINGS: usize = 200;
 
+/// Lines that are no part of an output: the first are named, the others counted.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Noise(u64);
+
+/// The most lines of noise that are named.
+const MAX_NOISE: u64 = 20;
+
+impl Noise {
+    /// Takes a line.
+    pub(crate) fn line(&mut self, line: u64, text: &str, parsed: &mut Parsed) {
+        let text = text.trim();
+        self.0 += u64::from(!text.is_empty());
+        if self.0 <= MAX_NOISE && !text.is_empty() {
+            let text: String = text.chars().take(120).collect();
+            parsed.warn(line, format!("not of the output: {text}"));
+        }
+    }
+
+    /// Says how many lines were not named.
+    pub(crate) fn count(&self, parsed: &mut Parsed) {
+        if self.0 > MAX_NOISE {
+            parsed.warn(0, format!("{} more lines are not of the output", self.0 - MAX_NOISE));
+        }
+    }
+}
+
 /// Whether a log is whole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Complete {

@@ -8,14 +8,12 @@ use crate::evidence::Evidence;
 use crate::failure::{ParseError, Reason};
 use crate::json::{self, Taken};
 use crate::line::Line;
-use crate::parsed::{Better, Complete, Metric, Parsed};
+use crate::parsed::{Better, Complete, Metric, Noise, Parsed};
 
 /// The entry that sums up the clients of a distributed run.
 const ALL_CLIENTS: &str = "All clients";
 /// Different runs one log may hold.
 const MAX_RUNS: usize = 64;
-/// Lines of noise that are worth a warning each.
-const MAX_NOISE: usize = 20;
 
 /// Reads one log.
 #[derive(Debug, Default, Clone)]
@@ -26,7 +24,7 @@ pub(crate) struct Reader {
     damaged: Option<u64>,
     error: Option<ParseError>,
     parsed: Parsed,
-    noise: usize,
+    noise: Noise,
 }
 
 impl Reader {
@@ -45,19 +43,11 @@ impl Reader {
         });
         match taken {
             Taken::Json | Taken::Outside => {}
-            Taken::Noise => self.noise(line),
+            Taken::Noise => self.noise.line(number, line.text, &mut self.parsed),
             Taken::Damage => self.damage(number),
         }
         self.bounds(number);
         taken == Taken::Json
-    }
-
-    fn noise(&mut self, line: Line<'_>) {
-        self.noise += usize::from(!line.text.trim().is_empty());
-        if self.noise <= MAX_NOISE && !line.text.trim().is_empty() {
-            let text: String = line.text.trim().chars().take(120).collect();
-            self.parsed.warn(line.number, format!("not of the document: {text}"));
-        }
     }
 
     /// A document that is damaged gives no number at all: nothing says what else of it is missing.
@@ -103,6 +93,7 @@ impl Reader {
         }
         let is_whole = !is_cut && self.damaged.is_none();
         let mut parsed = self.parsed;
+        self.noise.count(&mut parsed);
         let mut sound = true;
         for run in &self.done {
             sound &= report(run, &mut parsed);

@@ -11,7 +11,7 @@ use crate::expect::{Expectation, ExpectedTable};
 use crate::failure::{ParseError, Reason};
 use crate::labels::{Found, Header};
 use crate::line::{Line, pattern};
-use crate::parsed::{Parsed, Table};
+use crate::parsed::{Noise, Parsed, Table};
 use crate::prefix::{self, Owner};
 use crate::rows::{Open, Steps, Taken};
 
@@ -19,8 +19,6 @@ use crate::rows::{Open, Steps, Taken};
 const MAX_TABLES: usize = 2000;
 /// Groups that run at the same time and print a row each.
 const MAX_GROUPS: usize = 1024;
-/// Lines of noise that are worth a warning each.
-const MAX_NOISE: usize = 20;
 
 static BANNER: LazyLock<Regex> = LazyLock::new(|| {
     pattern(
@@ -54,7 +52,7 @@ pub(crate) struct Reader {
     done: Vec<Table>,
     end: Option<u64>,
     error: Option<ParseError>,
-    noise: usize,
+    noise: Noise,
 }
 
 impl Reader {
@@ -73,7 +71,7 @@ impl Reader {
             done: Vec::new(),
             end: None,
             error: None,
-            noise: 0,
+            noise: Noise::default(),
         }
     }
 
@@ -236,11 +234,7 @@ impl Reader {
             return self.group(group).into_iter().for_each(|open| open.lost(line.number, size));
         }
         if self.take(line) == Taken::Noise {
-            self.noise += 1;
-            if self.noise <= MAX_NOISE {
-                let text: String = line.text.trim().chars().take(120).collect();
-                self.parsed.warn(line.number, format!("not of the table: {text}"));
-            }
+            self.noise.line(line.number, line.text, &mut self.parsed);
         }
     }
 
@@ -301,6 +295,7 @@ impl Reader {
             return Err(ParseError::new(first.line, Reason::NoData, detail));
         }
         let mut parsed = self.parsed;
+        self.noise.count(&mut parsed);
         parsed.tables = attempts::choose(self.done, &mut parsed.warnings);
         let mut problems = missing(&self.listed, &parsed.tables);
         if self.end.is_none() && self.version.is_some() && self.expected.is_empty() {

@@ -12,12 +12,10 @@ use crate::evidence::Evidence;
 use crate::facts::shortened;
 use crate::failure::{ParseError, Reason};
 use crate::line::{Line, pattern};
-use crate::parsed::{Complete, Parsed};
+use crate::parsed::{Complete, Noise, Parsed};
 
 /// Runs one log may hold.
 const MAX_RUNS: usize = 200;
-/// Lines of noise that are worth a warning each.
-const MAX_NOISE: usize = 20;
 
 static FATAL: LazyLock<Regex> = LazyLock::new(|| {
     pattern(r"^\s*ior ERROR|incorrect data on (?:write|read)|MPI_ABORT was invoked")
@@ -33,7 +31,7 @@ pub(crate) struct Reader {
     parsed: Parsed,
     fatal: Option<(u64, String)>,
     error: Option<ParseError>,
-    noise: usize,
+    noise: Noise,
 }
 
 impl Reader {
@@ -46,7 +44,7 @@ impl Reader {
             self.fatal = Some((line.number, shortened(line.text)));
         }
         if NOTICE.is_match(line.text) {
-            return self.notice(line);
+            return self.noise.line(line.number, line.text, &mut self.parsed);
         }
         // Some versions print their title before the document; CSV has nothing else to begin with.
         let is_untouched = self.runs.last().is_some_and(|run| run.tests.is_empty());
@@ -98,13 +96,6 @@ impl Reader {
         self.runs.push(Run { line, ..Run::default() });
     }
 
-    fn notice(&mut self, line: Line<'_>) {
-        self.noise += 1;
-        if self.noise <= MAX_NOISE {
-            self.parsed.warn(line.number, shortened(line.text));
-        }
-    }
-
     fn bounds(&mut self, line: u64) {
         let rows = self.runs.last().map_or(0, Run::row_count);
         if self.runs.len() > MAX_RUNS || rows > MAX_ROWS {
@@ -125,6 +116,7 @@ impl Reader {
             return Err(ParseError::new(lines, Reason::NotFound, "no output of IOR"));
         };
         let mut parsed = self.parsed;
+        self.noise.count(&mut parsed);
         let runs = attempts(self.runs, &mut parsed);
         for run in &runs {
             run.marks.check(&mut parsed)?;

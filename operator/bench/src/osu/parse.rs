@@ -11,14 +11,12 @@ use crate::expect::{Expectation, ExpectedTable};
 use crate::failure::{ParseError, Reason};
 use crate::labels::{Found, Header};
 use crate::line::Line;
-use crate::parsed::{Better, Parsed, Table};
+use crate::parsed::{Better, Noise, Parsed, Table};
 use crate::prefix::{self, Owner};
 use crate::rows::{Open, Steps, Taken};
 
 /// Tables one log may hold; more is not a log of this program.
 const MAX_TABLES: usize = 1000;
-/// Noise lines that are worth a warning each.
-const MAX_NOISE: usize = 20;
 
 /// Reads one log.
 #[derive(Debug, Clone)]
@@ -34,7 +32,7 @@ pub(crate) struct Reader {
     done: Vec<Table>,
     error: Option<ParseError>,
     last_text: String,
-    noise: usize,
+    noise: Noise,
 }
 
 #[derive(Debug, Clone)]
@@ -61,7 +59,7 @@ impl Reader {
             done: Vec::new(),
             error: None,
             last_text: String::new(),
-            noise: 0,
+            noise: Noise::default(),
         }
     }
 
@@ -161,11 +159,7 @@ impl Reader {
         };
         let is_worth_a_word = !line.text.trim().is_empty() && !line.text.starts_with("hpcops: ");
         if open.line(line) == Taken::Noise && is_worth_a_word {
-            self.noise += 1;
-            if self.noise <= MAX_NOISE {
-                self.parsed
-                    .warn(line.number, format!("not of the table: {}", shortened(line.text)));
-            }
+            self.noise.line(line.number, line.text, &mut self.parsed);
         }
     }
 
@@ -258,6 +252,7 @@ impl Reader {
             return Err(ParseError::new(first.line, Reason::NoData, detail));
         }
         let mut parsed = self.parsed;
+        self.noise.count(&mut parsed);
         parsed.tables = attempts::choose(self.done, &mut parsed.warnings);
         parsed.complete =
             attempts::complete(&mut parsed, &self.expected, evidence, false, Vec::new());
