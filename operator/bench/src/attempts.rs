@@ -2,7 +2,21 @@
 
 use crate::evidence::{Ended, Evidence};
 use crate::expect::{ExpectedTable, SizeRange};
+use crate::failure::{ParseError, Reason};
 use crate::parsed::{Complete, Parsed, Table, Warning};
+
+/// Why there is no row at all, if there is none.
+pub(crate) fn nothing(tables: &[Table]) -> Option<ParseError> {
+    let first = tables.first().filter(|_| tables.iter().all(|table| table.rows.is_empty()))?;
+    let damaged = tables.iter().find(|table| table.damaged.len() > 1);
+    if let Some(table) = damaged {
+        let line = table.damaged.first().map_or(table.line, |damage| damage.line);
+        let detail = format!("'{}': every row is damaged or contradicted", table.title);
+        return Some(ParseError::new(line, Reason::Malformed, detail));
+    }
+    let detail = format!("'{}' has no row of data", first.title);
+    Some(ParseError::new(first.line, Reason::NoData, detail))
+}
 
 /// Of each kind of table the one that counts, in the order of their first appearance.
 pub(crate) fn choose(tables: Vec<Table>, warnings: &mut Vec<Warning>) -> Vec<Table> {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::evidence::Evidence;
+use crate::parsed::printable;
 
 /// A log that is refused.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -74,6 +75,7 @@ impl fmt::Display for Reason {
 impl ParseError {
     pub(crate) fn new(line: u64, reason: Reason, detail: impl Into<String>) -> Self {
         let evidence = Box::default();
-        Self { line, reason, detail: detail.into(), progress: None, evidence }
+        let detail = printable(detail.into());
+        Self { line, reason, detail, progress: None, evidence }
     }
 }

@@ -244,9 +244,18 @@ impl Parsed {
 
     pub(crate) fn warn(&mut self, line: u64, message: impl Into<String>) {
         if self.warnings.len() < MAX_WARNINGS {
-            self.warnings.push(Warning { line, message: message.into() });
+            let message = printable(message.into());
+            self.warnings.push(Warning { line, message });
         } else {
             self.warnings_left_out += 1;
         }
     }
+}
+
+/// A text without control characters, which do something to a terminal instead of being read.
+pub(crate) fn printable(text: String) -> String {
+    if !text.contains(char::is_control) {
+        return text;
+    }
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }

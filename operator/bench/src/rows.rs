@@ -160,9 +160,14 @@ impl Open {
         self.forms.push(form);
     }
 
-    /// A size that was there before, or belongs to no doubling. One of the rows from there on is not of this table, and
-    /// nothing says which: none of them is believed.
+    /// A size that was there before. One of the rows from there on is not of this table, and nothing says which: none of
+    /// them is believed. A size that belongs to no doubling is only a line that is not believed.
     fn contradict(&mut self, size: u64, line: u64) {
+        let first = self.table.rows.first().and_then(|row| row.size);
+        let belongs = |first: u64| first >= size || self.steps.missing(first, size).is_some();
+        if !first.is_some_and(belongs) {
+            return self.table.damaged.push(Damage { line, size: None });
+        }
         let (kept, doubtful) =
             std::mem::take(&mut self.table.rows).into_iter().partition(|row| row.size < Some(size));
         self.table.rows = kept;

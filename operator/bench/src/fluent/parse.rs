@@ -14,6 +14,8 @@ use crate::number::finite;
 use crate::parsed::Better::Higher;
 use crate::parsed::{Better, Complete, Metric, Parsed};
 
+/// Numbers of which 0 means that there are none.
+const RESULTS: [&str; 4] = ["time_per_iteration_s", "solver_speed", "solver_rating", "miups"];
 const SCALING_RATE: Rule = measure("miups", "Mcell/s", Higher, "");
 const SPEEDUP: Rule = measure("speedup", "", Higher, "");
 const EFFICIENCY: Rule = measure("efficiency_pct", "%", Higher, "");
@@ -27,7 +29,7 @@ pub(crate) struct Reader {
     harness: Facts,
     is_scaling: bool,
     done: Option<u64>,
-    announced: Option<u64>,
+    remaining: Option<u64>,
     is_converged: bool,
     diverged: Option<(u64, String)>,
     licence: Option<(u64, String)>,
@@ -43,7 +45,7 @@ impl Reader {
             harness: Facts::default(),
             is_scaling: false,
             done: None,
-            announced: None,
+            remaining: None,
             is_converged: false,
             diverged: None,
             licence: None,
@@ -58,7 +60,7 @@ impl Reader {
         }
         if let Some((iteration, remaining)) = residuals::read(line.text) {
             self.done = Some(iteration);
-            self.announced = iteration.checked_add(remaining);
+            self.remaining = Some(remaining);
             return true;
         }
         if self.is_scaling {
@@ -133,6 +135,14 @@ impl Reader {
         if let Some((line, text)) = self.licence {
             parsed.warn(line, format!("a licence was waited for: {text}"));
         }
+        if let Some(zero) = parsed
+            .metrics
+            .iter()
+            .find(|metric| RESULTS.contains(&metric.name.as_str()) && metric.value <= 0.0)
+        {
+            let detail = format!("{} is {}: nothing was measured", zero.name, zero.value);
+            return Err(ParseError::new(zero.line, Reason::NoData, detail));
+        }
         check(&mut parsed);
         let ended = evidence.ended.map(|ended| ended.code == 0);
         parsed.complete = match (is_whole, ended) {
@@ -152,7 +162,9 @@ impl Reader {
         )]
         let timed = self.timer.value("iterations").map(|iterations| iterations as u64);
         let done = timed.or(self.done)?;
-        Some(Progress { done, asked: self.asked.or(self.announced) })
+        // The timer may have been reset on the way, so only what is still to come is added to what it counted.
+        let announced = self.remaining.and_then(|remaining| done.checked_add(remaining));
+        Some(Progress { done, asked: self.asked.or(announced) })
     }
 
     fn failure(&self, progress: Option<Progress>, lines: u64) -> Option<ParseError> {

@@ -243,13 +243,12 @@ impl Reader {
         if let Some(error) = self.error {
             return Err(error);
         }
-        let Some(first) = self.done.first() else {
+        if self.done.is_empty() {
             let detail = format!("no OSU header; the output ends with: {}", self.last_text);
             return Err(ParseError::new(lines, Reason::NotFound, detail));
-        };
-        if self.done.iter().all(|table| table.rows.is_empty()) {
-            let detail = format!("'{}' has no row of data", first.title);
-            return Err(ParseError::new(first.line, Reason::NoData, detail));
+        }
+        if let Some(error) = attempts::nothing(&self.done) {
+            return Err(error);
         }
         let mut parsed = self.parsed;
         self.noise.count(&mut parsed);

@@ -122,6 +122,11 @@ def osu():
     cut = plain[: plain.rindex(".") + 2]
     log("osu/truncated_latency_v5.8.txt", cut, status="partial", complete="No",
         tables=[osu_table("osu_latency", "5.8", "us", rows[:-1], damaged=[65536])])
+    doubled = "".join(text + "\n" + text + "\n" for text in plain.rstrip("\n").split("\n"))
+    log("osu/failed_every_line_twice_v5.8.txt", doubled, status="failed", reason="malformed")
+    split = plain.replace("256  ", "2\n[n2:7] late\n56  ", 1)
+    log("osu/truncated_split_size_v5.8.txt", split, status="partial", complete="No", tables=[
+        osu_table("osu_latency", "5.8", "us", [row for row in rows if row[0] != 256], damaged=[None, None, 256])])
     tagged = "".join("[1,0]<stdout>:%s\r\n" % line for line in plain.rstrip("\n").split("\n"))
     tagged = tagged.replace("[1,0]<stdout>:16 ", "[1,1]<stderr>:16                      99.99\r\n[1,0]<stdout>:16 ")
     log("osu/tagged_crlf_latency_v5.8.txt", tagged, complete="Unknown", tables=[table])
@@ -373,6 +378,7 @@ def fluent():
     log("fluent/ok_bench.out", classic, complete="Unknown", metrics=metrics)
     log("fluent/truncated_bench.out", classic[:-4], status="partial", complete="No",
         metrics={key: value for key, value in metrics.items() if key != "solver_rating"})
+    log("fluent/failed_rating_zero.out", classic.replace("8003.7", "0.0"), status="failed", reason="no data", line=5)
     log("fluent/noisy_bench.out", noisy(classic), complete="Unknown", metrics=metrics)
     log("fluent/comma_bench.out", classic.replace(".", ","), complete="Unknown", metrics=metrics)
     log("fluent/tagged_bench.out", "".join("[1,0]<stdout>:%s\n" % text for text in classic.rstrip("\n").split("\n")), complete="Unknown", metrics=metrics)
@@ -410,6 +416,7 @@ def fluent():
         metrics=timer_metrics(12, 48, 0.431, 5.172))
     log("fluent/failed_diverged.trn", residuals(1, 3, 25) + "Divergence detected in AMG solver: pressure correction\n" + timer(3, 48, 0.431, 1.293),
         status="failed", reason="diverged", line=5, iterations=[3, 25])
+    log("fluent/ok_timer_reset.trn", residuals(1, 35, 35) + timer(25, 48, 0.431, 10.775), complete="Unknown", metrics=timer_metrics(25, 48, 0.431, 10.775))
     two = timer(50, 48, 0.5, 25.0) + timer(200, 48, 0.4, 80.0)
     log("fluent/ok_two_timers.trn", two, complete="Unknown", metrics=timer_metrics(200, 48, 0.4, 80.0))
 

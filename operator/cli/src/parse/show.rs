@@ -151,13 +151,10 @@ fn of_evidence(evidence: &Evidence, out: &mut String) {
 
 fn of_warnings(parsed: &Parsed, out: &mut String) {
     for (index, warning) in parsed.warnings.iter().enumerate() {
-        say!(
-            out,
-            "{}warning: line {}: {}",
-            if index == 0 { "\n" } else { "" },
-            warning.line,
-            warning.message
-        );
+        let first = if index == 0 { "\n" } else { "" };
+        let place =
+            if warning.line > 0 { format!("line {}: ", warning.line) } else { String::new() };
+        say!(out, "{first}warning: {place}{}", warning.message);
     }
     if parsed.warnings_left_out > 0 {
         say!(out, "warning: {} more", parsed.warnings_left_out);
