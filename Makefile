@@ -43,7 +43,8 @@ check: ## format, lints, unit tests, generated files, dependencies: before every
 bench: build ## the goals as one JSON object per row: {goal, value, pass}
 	@cargo build --release --package hpc-operator --quiet
 	@mkdir -p .lab/bench && ln -sf ../../target/release/hpc-operator ../../target/debug/awssim .lab/bench/
-	@HPCOPS_BIN_DIR=$(CURDIR)/.lab/bench $(LAB) bench
+	@code=0; HPCOPS_BIN_DIR=$(CURDIR)/.lab/bench $(LAB) bench || code=1; \
+	cargo run --release --quiet --package hpc-bench --example throughput || code=1; exit $$code
 
 aws-smoke: ## for a person with an AWS account: one head, two small nodes, a hard cost cap
 	@e2e/make/aws-smoke.sh

@@ -60,5 +60,9 @@ stage "oracle answers" e2e/make/oracle.sh drive
 [ "$mode" != full ] || export HPCOPS_FULL=1
 stage "stories" e2e/make/stories.sh
 stage "oracle requests" e2e/make/oracle.sh requests "$HPCOPS_REQUESTS"
-[ "$mode" != full ] || stage "mutants" operator/plan/tests/mutants/run.sh
+if [ "$mode" = full ]; then
+  stage "parsers in full" env HPCOPS_TEST_FULL=1 cargo test --workspace --test properties --quiet
+  stage "fuzz" operator/bench/fuzz/run.sh 60
+  stage "mutants" operator/plan/tests/mutants/run.sh
+fi
 finish
