@@ -64,5 +64,6 @@ if [ "$mode" = full ]; then
   stage "parsers in full" env HPCOPS_TEST_FULL=1 cargo test --workspace --test properties --quiet
   stage "fuzz" operator/bench/fuzz/run.sh 60
   stage "mutants" operator/plan/tests/mutants/run.sh
+  stage "operator without intents" e2e/make/without_intents.sh
 fi
 finish

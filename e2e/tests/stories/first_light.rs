@@ -7,11 +7,13 @@ use std::time::Duration;
 
 use hpc_crds::{AttemptState, BenchmarkRun, ConditionType, condition};
 use hpc_e2e::Restart;
+use hpc_e2e::sim::{Fault, Strike, When};
 use hpc_e2e::{LabError, Result, Story, await_condition, eventually, osu};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use serde_json::{Value, json};
 
+use crate::kill;
 use crate::runner::Outcome;
 use crate::site::{left_over, quick};
 use crate::stories;
@@ -19,6 +21,7 @@ use crate::stories;
 stories![
     the_quickstart_ends_with_real_numbers_and_leaves_nothing,
     an_operator_killed_while_attempts_run_repeats_none,
+    killed_when_its_nodes_are_launched_it_makes_no_second_body,
 ];
 
 /// Boots and jobs are real here.
@@ -92,6 +95,28 @@ async fn an_operator_killed_while_attempts_run_repeats_none(story: Arc<Story>) -
     assert_eq!(begun, status.attempts.len(), "each attempt ran once");
     story.kubectl(&["delete", "benchmarkrun", RUN, "--timeout=60s"], "").await?;
     story.kubectl(&["delete", "hpccluster", "quickstart", "--timeout=300s"], "").await?;
+    served.stop().await?;
+    Ok(())
+}
+
+async fn killed_when_its_nodes_are_launched_it_makes_no_second_body(story: Arc<Story>) -> Outcome {
+    let sim = story.sim().await?;
+    let hold = Strike::Hold { when: When::After };
+    let launch = Fault { role: Some("queue-compute".into()), ..Fault::next("RunInstances", hold) };
+    sim.fault(&launch).await?;
+    let served = story.operator(&quick(), Restart::Never).await?;
+    story.apply(&std::fs::read_to_string(osu::example())?).await?;
+    place_programs(&story, |text| text).await?;
+    let held = sim.await_held(PATIENCE).await?;
+    kill::die(&story, "quickstart", &served, &held).await?;
+    await_ready(&story).await?;
+    let status = await_finished(&story).await?.status.unwrap_or_default();
+    assert!(condition::is_true(&status.conditions, ConditionType::Succeeded), "{status:#?}");
+    let launched = sim.ledger().await?.iter().filter(|thing| thing.kind == "instance").count();
+    assert_eq!((launched, sim.bodies().await?.len()), (3, 3));
+    story.kubectl(&["delete", "benchmarkrun", RUN, "--timeout=60s"], "").await?;
+    story.kubectl(&["delete", "hpccluster", "quickstart", "--timeout=300s"], "").await?;
+    assert_eq!(left_over(&story).await?, Vec::<String>::new());
     served.stop().await?;
     Ok(())
 }

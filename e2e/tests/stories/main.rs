@@ -30,17 +30,19 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let stories = [
-        admission::STORIES,
-        chart::STORIES,
-        columns::STORIES,
-        control_plane::STORIES,
-        first_light::STORIES,
-        kill::STORIES,
-        life::STORIES,
-        operator_pod::STORIES,
-        refusals::STORIES,
-        resource_version::STORIES,
+        admission::stories(),
+        chart::stories(),
+        columns::stories(),
+        control_plane::stories(),
+        first_light::stories(),
+        kill::stories(),
+        life::stories(),
+        operator_pod::stories(),
+        refusals::stories(),
+        resource_version::stories(),
     ]
     .concat();
-    runner::main(&stories)
+    let code = runner::main(&stories);
+    runner::say(&kill::coverage());
+    code
 }

@@ -5,6 +5,7 @@ use std::panic::PanicHookInfo;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::process::ExitCode;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,15 +18,16 @@ use tokio::task::LocalSet;
 /// How a story ends: an error or a panic is a failure.
 pub type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
-type Running = Pin<Box<dyn Future<Output = Outcome>>>;
+/// A story under way.
+pub type Running = Pin<Box<dyn Future<Output = Outcome>>>;
 
 /// A story, ready to be told.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Case {
     /// `module::function`.
-    pub name: &'static str,
+    pub name: String,
     /// The story.
-    pub tell: fn(Arc<Story>) -> Running,
+    pub tell: Rc<dyn Fn(Arc<Story>) -> Running>,
 }
 
 /// The stories of a module, in its order.
@@ -33,10 +35,12 @@ pub struct Case {
 macro_rules! stories {
     ($($name:ident),+ $(,)?) => {
         /// The stories of this module.
-        pub const STORIES: &[$crate::runner::Case] = &[$($crate::runner::Case {
-            name: concat!(module_path!(), "::", stringify!($name)),
-            tell: |story| Box::pin($name(story)),
-        }),+];
+        pub fn stories() -> Vec<$crate::runner::Case> {
+            vec![$($crate::runner::Case {
+                name: concat!(module_path!(), "::", stringify!($name)).to_owned(),
+                tell: std::rc::Rc::new(|story| Box::pin($name(story))),
+            }),+]
+        }
     };
 }
 
@@ -73,7 +77,7 @@ struct Args {
 
 /// One story told.
 struct Told {
-    name: &'static str,
+    name: String,
     seconds: f64,
     failure: Option<String>,
 }
@@ -85,10 +89,10 @@ pub fn main(cases: &[Case]) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let args = Args::parse();
-    let wanted: Vec<Case> = cases.iter().copied().filter(|case| args.wants(case)).collect();
+    let wanted: Vec<Case> = cases.iter().filter(|case| args.wants(case)).cloned().collect();
     if args.list {
         for case in &wanted {
-            say(&short(case.name));
+            say(&short(&case.name));
         }
         return ExitCode::SUCCESS;
     }
@@ -110,7 +114,7 @@ pub fn main(cases: &[Case]) -> ExitCode {
 
 impl Args {
     fn wants(&self, case: &Case) -> bool {
-        self.filter.as_ref().is_none_or(|filter| short(case.name).contains(filter.as_str()))
+        self.filter.as_ref().is_none_or(|filter| short(&case.name).contains(filter.as_str()))
     }
 
     fn options(&self) -> Options {
@@ -127,7 +131,7 @@ async fn tell_all(args: &Args, cases: &[Case]) -> hpc_e2e::Result<Vec<Told>> {
     let lab = Arc::new(Lab::start(args.options()).await?);
     say(&format!("lab up in {:.1} s, seed {}", begun.elapsed().as_secs_f64(), args.seed));
     let deadline = Duration::from_secs(args.deadline);
-    let queue = (0..args.times).flat_map(|_| cases.iter().copied());
+    let queue = (0..args.times).flat_map(|_| cases.iter().cloned());
     let told = stream::iter(queue)
         .map(|case| tell(Arc::clone(&lab), case, deadline))
         .buffer_unordered(args.jobs.max(1))
@@ -149,8 +153,8 @@ fn write_requests(args: &Args, lab: &Lab) -> hpc_e2e::Result<()> {
 }
 
 async fn tell(lab: Arc<Lab>, case: Case, deadline: Duration) -> Told {
-    let (name, begun) = (case.name, Instant::now());
-    let failure = match lab.story(&short(name)).await {
+    let (name, begun) = (case.name.clone(), Instant::now());
+    let failure = match lab.story(&short(&name)).await {
         Ok(story) => tell_in(Arc::new(story), case, deadline).await,
         Err(error) => Some(error.chain()),
     };
@@ -206,7 +210,7 @@ fn note_panic(info: &PanicHookInfo<'_>) {
 
 fn print_told(told: &Told) {
     let mark = if told.failure.is_some() { "FAILED" } else { "ok    " };
-    say(&format!("{mark} {:6.1} s  {}", told.seconds, short(told.name)));
+    say(&format!("{mark} {:6.1} s  {}", told.seconds, short(&told.name)));
     if let Some(failure) = &told.failure {
         say(&format!("    {failure}"));
     }
@@ -217,7 +221,7 @@ fn summary(args: &Args, told: &[Told]) -> ExitCode {
     slowest.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     say("slowest stories:");
     for told in slowest.iter().take(10) {
-        say(&format!("  {:6.1} s  {}", told.seconds, short(told.name)));
+        say(&format!("  {:6.1} s  {}", told.seconds, short(&told.name)));
     }
     write_results(args, told);
     let failed = told.iter().filter(|told| told.failure.is_some()).count();
@@ -231,7 +235,7 @@ fn write_results(args: &Args, told: &[Told]) {
     let Some(path) = &args.results else { return };
     let line = |told: &Told| {
         let mark = if told.failure.is_some() { "FAILED" } else { "ok" };
-        format!("{:.1}\t{mark}\t{}\n", told.seconds, short(told.name))
+        format!("{:.1}\t{mark}\t{}\n", told.seconds, short(&told.name))
     };
     let text: String = told.iter().map(line).collect();
     let file = std::fs::File::options().create(true).append(true).open(path);
@@ -247,6 +251,6 @@ fn short(name: &str) -> String {
 }
 
 #[expect(clippy::print_stdout, reason = "a test runner speaks to its terminal")]
-fn say(line: &str) {
+pub fn say(line: &str) {
     println!("{line}");
 }

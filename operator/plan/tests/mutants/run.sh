@@ -10,6 +10,8 @@ root=$(cd "$here/../../../.." && pwd)
 copy=$(mktemp -d)
 trap 'rm -rf "$copy"' EXIT
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$root/target}/mutants"
+# Not the build folder of another checkout: what cargo keeps there is told apart by path.
+export CARGO_BUILD_BUILD_DIR="$CARGO_TARGET_DIR/build"
 export INSTA_UPDATE=no RUST_BACKTRACE=0
 
 # The workspace cut down to what the planner is built of.
