@@ -1,8 +1,10 @@
 # The commands of this repository. `make demo` first; `make` alone lists them.
 SHELL := /bin/bash
 export HPCOPS_CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/hpcops
-# What cargo makes on the way outlives a checkout, but is never taken for that of another one.
-export CARGO_BUILD_BUILD_DIR ?= $(HPCOPS_CACHE)/build/{workspace-path-hash}
+# What cargo makes on the way is shared by all checkouts; what it hands out stays in each. Cargo tells files apart by time
+# alone, so the crates at the root of the workspace read this variable, and are built again for another checkout.
+export CARGO_BUILD_BUILD_DIR ?= $(HPCOPS_CACHE)/build
+export HPCOPS_CHECKOUT := $(CURDIR)
 # Not inherited: programs are looked for in this checkout.
 unexport CARGO_TARGET_DIR
 LAB := target/debug/hpc-lab

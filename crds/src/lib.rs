@@ -16,6 +16,9 @@ pub use run::*;
 pub use schema::{all, manifest};
 pub use types::Time;
 
+/// Read so that cargo, which shares its build folder, builds anew for another checkout.
+const _: Option<&str> = option_env!("HPCOPS_CHECKOUT");
+
 /// The API group of both kinds.
 pub const GROUP: &str = "hpcops.dev";
 

@@ -35,3 +35,6 @@ mod wire;
 mod world;
 
 pub use simulator::{Config, Running, Simulator, StartError};
+
+/// Read so that cargo, which shares its build folder, builds anew for another checkout.
+const _: Option<&str> = option_env!("HPCOPS_CHECKOUT");
