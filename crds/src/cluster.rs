@@ -204,14 +204,19 @@ pub struct QueueSpec {
     /// taken when AWS has no capacity for the first. Example: [c5n.18xlarge].
     #[schemars(length(min = 1, max = 2), inner(length(max = 32)), extend("x-kubernetes-list-type" = "atomic"))]
     pub instance_types: Vec<String>,
-    /// minNodes is the number of nodes that always run, 0 to 16. Required; in this version equal
-    /// to `maxNodes`.
+    /// minNodes is the number of nodes that always run, 0 to 1000. Required.
     #[schemars(range(min = -1_000_000, max = 1_000_000))]
     pub min_nodes: i32,
-    /// maxNodes is the number of nodes the queue may grow to, 0 to 16. Required; in this version
-    /// equal to `minNodes`.
+    /// maxNodes is the number of nodes the queue may grow to, 0 to 1000. Nodes beyond `minNodes`
+    /// come when a job wants them, all nodes of the job at once, and leave when they are idle.
+    /// Required.
     #[schemars(range(min = -1_000_000, max = 1_000_000))]
     pub max_nodes: i32,
+    /// idleTimeoutSeconds is how long a node that came for a job stays without one, in seconds, 10
+    /// to 604800. It says nothing about the nodes of `minNodes`. Default: 600.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i32", range(min = -1_000_000_000, max = 1_000_000_000))]
+    pub idle_timeout_seconds: Option<i32>,
     /// networkInterface is EFA (Elastic Fabric Adapter, for types that have it) or ENA (ordinary
     /// networking). Default: ENA. Other values may appear.
     #[serde(default)]

@@ -113,6 +113,8 @@ pub enum ConditionType {
     HeadReady,
     /// Every queue has its minimum of nodes, and they take jobs.
     FleetsReady,
+    /// Jobs want nodes that cannot be had now. Present only while true.
+    GrowthBlocked,
     /// Every attempt of the run ended with a valid number.
     Succeeded,
     /// The run is over, well or not.
@@ -145,6 +147,6 @@ impl ConditionType {
     /// Whether the condition is left out when it is not True, as Flux, Helm and kstatus expect of
     /// abnormal conditions.
     pub fn is_only_when_true(self) -> bool {
-        matches!(self, Self::Reconciling | Self::Stalled)
+        matches!(self, Self::GrowthBlocked | Self::Reconciling | Self::Stalled)
     }
 }

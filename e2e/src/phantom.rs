@@ -68,21 +68,30 @@ fn report(head: &Resource, instances: &[&Resource], sick: &BTreeSet<String>) -> 
     let ours = instances.iter().filter(|node| {
         tag(node, "cluster-uid") == tag(head, "cluster-uid") && tag(node, "role") != "head"
     });
-    let nodes: Vec<_> = ours
-        .map(|node| {
-            let name = name_of(node);
-            let ready = !sick.contains(&name);
-            json!({"name": name, "instanceId": node.id, "ready": ready})
-        })
-        .collect();
-    json!({"v": 1, "instanceId": head.id, "state": "Ready", "step": "", "nodes": nodes})
+    let mut fleets = BTreeMap::<_, BTreeSet<u64>>::new();
+    for node in ours {
+        let (queue, slot) = (tag(node, "role").trim_start_matches("queue-"), slot_of(node));
+        let launch = (queue, tag(node, "gang"), tag(node, "attempt"));
+        let healthy = slot.filter(|slot| !sick.contains(&format!("{queue}-{slot}")));
+        fleets.entry(launch).or_default().extend(healthy);
+    }
+    let fleets = fleets.into_iter().map(|((queue, gang, attempt), ready)| {
+        let attempt: i64 = attempt.parse().unwrap_or_default();
+        let ready: Vec<_> = ready.iter().map(u64::to_string).collect();
+        json!({"queue": queue, "gang": gang, "attempt": attempt, "ready": ready.join(",")})
+    });
+    let fleets: Vec<_> = fleets.collect();
+    json!({"v": 1, "instanceId": head.id, "state": "Ready", "step": "", "fleets": fleets})
 }
 
-/// The name a node boots under: its gang's slots by launch index.
-fn name_of(node: &Resource) -> String {
+/// The number a node boots under: its gang's slots by launch index.
+fn slot_of(node: &Resource) -> Option<u64> {
     let index = node.detail.get("launchIndex").and_then(Value::as_u64).unwrap_or_default();
-    let index = usize::try_from(index).unwrap_or_default();
-    tag(node, "slots").split(',').nth(index).unwrap_or_default().to_owned()
+    let words = tag(node, "slots").split(',').filter_map(|word| {
+        let (first, last) = word.split_once('-').unwrap_or((word, word));
+        Some(first.parse::<u64>().ok()?..=last.parse().ok()?)
+    });
+    words.flatten().nth(usize::try_from(index).ok()?)
 }
 
 fn tag<'a>(thing: &'a Resource, name: &str) -> &'a str {

@@ -88,6 +88,7 @@ pub(crate) const GET_INVOCATION: Action = read("ssm", "GetCommandInvocation", ra
 pub(crate) const GET_PARAMETERS: Action = read("ssm", "GetParametersByPath", rate(40.0, 10.0));
 pub(crate) const CREATE_DOCUMENT: Action = act("ssm", "CreateDocument", QUIET_ACT);
 pub(crate) const DELETE_PARAMETER: Action = act("ssm", "DeleteParameter", QUIET_ACT);
+pub(crate) const PUT_PARAMETER: Action = act("ssm", "PutParameter", rate(10.0, 3.0));
 pub(crate) const SEND_COMMAND: Action = act("ssm", "SendCommand", rate(10.0, 3.0));
 pub(crate) const TAG_PARAMETER: Action = act("ssm", "AddTagsToResource", QUIET_ACT);
 

@@ -113,6 +113,7 @@ impl Documents {
         let parameters = failures.keep(self.parameters);
         let value = parameters.get(&query.parameter);
         observed.parameter_exists = value.is_some();
+        observed.answers = parameters.get(&query.answers).cloned();
         observed.report = value.and_then(|value| serde_json::from_str(value).ok());
     }
 }

@@ -171,7 +171,7 @@ fn launch() -> LaunchBody {
         placement_group: Some("hpcops-u1-queue-compute".to_owned()),
         profile: "node".to_owned(),
         key_name: None,
-        user_data: "#!/bin/bash\n".to_owned(),
+        user_data: "IyEvYmluL2Jhc2gK".to_owned(),
         tags: our_tags(),
     }
 }
@@ -318,6 +318,7 @@ fn question() -> Query {
         image: ImageQuery::Id("ami-1".to_owned()),
         document: "hpcops-lab-0123".to_owned(),
         parameter: scope().owner.parameter(),
+        answers: scope().owner.answers(),
         file_systems: Vec::new(),
         list_file_systems: true,
         fresh: false,

@@ -146,6 +146,11 @@ step_slurm() {
   local owner=root
   if getent passwd slurm >/dev/null; then owner=slurm; fi
   install -d -m 700 -o $owner $state/slurm
+  # Slurm resumes and suspends nodes as its own user.
+  install -d -m 755 -o $owner $state/demand
+  chown -R $owner $state/demand
+  touch $logs/power
+  chown $owner $logs/power
   mkdir -p "$slurm/etc"
   python3 $here/head.py slurm-conf $owner >"$slurm/etc/slurm.conf"
   unit slurmctld "$slurm/sbin/slurmctld -D"

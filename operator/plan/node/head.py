@@ -10,9 +10,11 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 
 import node
+import power
 
 BUSY, CALM = 1, 2  # seconds between two looks, while something becomes ready and after
 LIMIT = 4096  # bytes of a standard parameter
@@ -28,24 +30,48 @@ def slurm_conf(owner):
     for key, value in (("HOST", host), ("OWNER", owner), ("STATE", node.STATE)):
         text = text.replace("@%s@" % key, value)
     lines = []
-    if not any(queue["nodes"] for queue in settings["queues"]):
+    if not any(queue["most"] for queue in settings["queues"]):
         lines.append("NodeName=nobody State=FUTURE")  # slurmctld does not start without any node
     for queue in settings["queues"]:
-        names = ",".join(queue["nodes"])
-        if names:
-            lines.append("NodeName=%s CPUs=%d RealMemory=%d State=UNKNOWN" % (names, queue["cpus"], queue["memoryMiB"]))
-        lines.append("PartitionName=%s Nodes=%s MaxTime=INFINITE State=UP" % (queue["name"], names or '""'))
+        lines.extend(of_queue(queue))
+    stay = ["%s-[%s]" % (queue["name"], queue["standing"]) for queue in settings["queues"] if queue["standing"]]
+    if stay:
+        lines.append("SuspendExcNodes=" + ",".join(stay))
     return text + "\n".join(lines) + "\n"
 
 
+def of_queue(queue):
+    """Nodes that always run are taken first; the others are clouds until a job wants them."""
+    standing = node.slots(queue["standing"])
+    clouds = [slot for slot in range(1, queue["most"] + 1) if slot not in standing]
+    size = "CPUs=%d RealMemory=%d" % (queue["cpus"], queue["memoryMiB"])
+    if standing:
+        names = "%s-[%s]" % (queue["name"], queue["standing"])
+        yield "NodeName=%s %s Weight=1 State=UNKNOWN" % (names, size)
+    if clouds:
+        yield "NodeName=%s-[%s] %s Weight=9 State=CLOUD" % (queue["name"], node.ranges(clouds), size)
+    names = "%s-[1-%d]" % (queue["name"], queue["most"]) if queue["most"] else '""'
+    yield "PartitionName=%s Nodes=%s MaxTime=INFINITE State=UP SuspendTime=%d" % (
+        queue["name"], names, queue["idleSeconds"])
+
+
+def wanted():
+    """The nodes that should be there, by name: the gang each is for."""
+    found = {}
+    for queue in node.config()["queues"]:
+        found.update(("%s-%d" % (queue["name"], slot), "") for slot in node.slots(queue["standing"]))
+    for entry in power.gangs():
+        found.update(("%s-%d" % (entry["queue"], slot), entry["gang"]) for slot in entry["slots"])
+    return found
+
+
 def registrations():
-    """What the nodes of this cluster said of themselves, by name."""
-    known = {name for queue in node.config()["queues"] for name in queue["nodes"]}
+    """What the nodes of this cluster said of themselves, by name; of a former launch nothing counts."""
     folder = os.path.join(node.STATE, "nodes")
     found = {}
-    for name in sorted(known):
+    for name, gang in sorted(wanted().items()):
         said = node.read_json(os.path.join(folder, name + ".json"))
-        if re.match(r"[0-9.]{7,15}$", str(said.get("ip"))):
+        if re.match(r"[0-9.]{7,15}$", str(said.get("ip"))) and said.get("gang") == gang:
             found[name] = said
     return found
 
@@ -55,7 +81,7 @@ def publish_hosts(said):
     known = [(entry["ip"], name) for name, entry in said.items()]
     text = "".join("%s %s\n" % pair for pair in known)
     # slurmctld tries for ten seconds to resolve each name it is given: names not seen yet lead nowhere, at once.
-    unseen = [(NOWHERE, name) for queue in node.config()["queues"] for name in queue["nodes"] if name not in said]
+    unseen = [(NOWHERE, name) for name in sorted(wanted()) if name not in said]
     node.set_hosts(text + "".join("%s %s\n" % pair for pair in unseen))
     path = os.path.join(node.STATE, "hosts")
     try:
@@ -68,17 +94,14 @@ def publish_hosts(said):
 
 
 def set_addresses(said, told):
-    """Tells slurmctld each address once; `told` remembers."""
-    tool = node.config()["image"]["slurmPrefix"] + "/bin/scontrol"
+    """Tells slurmctld the address of each launch once; `told` remembers. It forgets them when it powers nodes down."""
     for name, entry in said.items():
-        if told.get(name) == entry["ip"]:
+        launch = (entry["ip"], entry.get("gang"), entry.get("attempt"))
+        if told.get(name) == launch:
             continue
-        answer = subprocess.run([tool, "update", "nodename=" + name, "nodeaddr=" + entry["ip"]],
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30)
-        if answer.returncode:
-            print(answer.stdout.decode(errors="replace"), flush=True)
+        if power.scontrol("update", "nodename=" + name, "nodeaddr=" + entry["ip"]) is None:
             return
-        told[name] = entry["ip"]
+        told[name] = launch
 
 
 def health():
@@ -91,31 +114,34 @@ def health():
 
 def report(said, states):
     """What the operator wants to know, all but its number."""
-    settings = node.config()
     # Both must say so: Slurm's word alone may be about the instance that bore the name before.
-    ready = {name for name, entry in said.items() if states.get(name) in node.READY and entry.get("step") == "ready"}
+    ready = {}
+    for name, entry in said.items():
+        if states.get(name) in node.READY and entry.get("step") == "ready":
+            launch = (entry["queue"], entry.get("gang", ""), entry.get("attempt", 0))
+            ready.setdefault(launch, []).append(int(name.rpartition("-")[2]))
     state, step, message = health()
     worst = [{"name": name, "instanceId": entry.get("instanceId", ""), "step": str(entry.get("step", ""))[:40],
               "exit": entry["exit"], "message": node.words(str(entry.get("message", "")))}
              for name, entry in said.items() if entry.get("exit")]
     return {
         "v": 1, "instanceId": node.identity()["instanceId"], "state": state, "step": step, "message": message,
-        "queues": [{"name": queue["name"], "ready": len(ready.intersection(queue["nodes"]))}
-                   for queue in settings["queues"]],
-        "nodes": [{"name": name, "instanceId": entry.get("instanceId", ""), "ready": name in ready}
-                  for name, entry in said.items()][:64],
+        "demand": [{"gang": entry["gang"], "queue": entry["queue"], "slots": node.ranges(entry["slots"])}
+                   for entry in power.gangs()],
+        "fleets": [{"queue": queue, "gang": gang, "attempt": attempt, "ready": node.ranges(slots)}
+                   for (queue, gang, attempt), slots in sorted(ready.items())],
         "worst": worst[:5],
     }
 
 
 def text_of(content, seq):
-    """The parameter's value: as many nodes as fit, the troubled ones in `worst` in any case."""
+    """The parameter's value, shortened until it fits: what is left out is told when the rest is done."""
     content = dict(content, seq=seq)
     while True:
         text = json.dumps(content, separators=(",", ":"))
-        if len(text) <= LIMIT or not (content["nodes"] or content["worst"]):
+        kind = next((kind for kind in ("worst", "demand", "fleets") if len(content[kind]) > 1), None)
+        if len(text) <= LIMIT or kind is None:
             return text
-        kind = "nodes" if content["nodes"] else "worst"
         content[kind] = content[kind][:-1]
 
 
@@ -138,23 +164,34 @@ def sign(request, keys, region, now):
         keys["AccessKeyId"], scope, names, hmac.new(secret, words.encode(), "sha256").hexdigest()))
 
 
-def put_parameter(value):
+def parameter(action, name, **more):
+    """One call of the parameter store about a parameter of this cluster; its answer."""
     settings = node.config()
     region = settings["region"]
     suffix = "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
     url = os.environ.get("AWS_ENDPOINT_URL") or "https://ssm.%s.%s" % (region, suffix)
-    body = {"Name": "/hpcops/%s/demand" % settings["clusterUid"], "Value": value, "Type": "String", "Overwrite": True}
+    body = dict(more, Name="/hpcops/%s/%s" % (settings["clusterUid"], name))
     request = urllib.request.Request(url.rstrip("/") + "/", data=json.dumps(body).encode(), headers={
-        "Content-type": "application/x-amz-json-1.1", "X-amz-target": "AmazonSSM.PutParameter"})
+        "Content-type": "application/x-amz-json-1.1", "X-amz-target": "AmazonSSM." + action})
     keys = node.credentials()
     if not keys:
         raise OSError("no credentials yet")
     sign(request, keys, region, datetime.datetime.now(datetime.timezone.utc))
     with urllib.request.urlopen(request, timeout=20) as answer:
-        answer.read()
+        return json.load(answer)
 
 
-def look(told):
+def answers():
+    """What the operator said of the demand; nothing while it has said nothing."""
+    try:
+        return json.loads(parameter("GetParameter", "answers")["Parameter"]["Value"])
+    except urllib.error.HTTPError as error:
+        if b"ParameterNotFound" in error.read():
+            return {}
+        raise
+
+
+def look(told, keeper):
     """One round; returns what is to be reported."""
     said, states = {}, {}
     if node.state_is_mounted():
@@ -163,22 +200,35 @@ def look(told):
         states = node.sinfo(node.config())
         if states:
             set_addresses(said, told)
+            keeper.drop_lost(states)
+            keeper.put_off()
     return report(said, states)
 
 
+def unmet(content):
+    """Whether a job waits for nodes."""
+    ready = {(entry["queue"], entry["gang"]): set(node.slots(entry["ready"])) for entry in content["fleets"]}
+    return any(not set(node.slots(entry["slots"])) <= ready.get((entry["queue"], entry["gang"]), set())
+               for entry in content["demand"])
+
+
 def is_calm(content):
-    return content["state"] == "Ready" and all(entry["ready"] for entry in content["nodes"])
+    standing = sum(len(node.slots(queue["standing"])) for queue in node.config()["queues"])
+    ready = sum(len(node.slots(entry["ready"])) for entry in content["fleets"] if not entry["gang"])
+    return content["state"] == "Ready" and ready == standing and not unmet(content)
 
 
 def loop(sleep=time.sleep):
-    told, sent, seq, wait = {}, None, 0, BUSY
+    told, sent, seq, wait, keeper = {}, None, 0, BUSY, power.Keeper()
     while True:
         try:
-            content = look(told)
+            content = look(told, keeper)
             if content != sent:
                 seq = max(seq + 1, int(time.time()))  # grows across restarts and replaced heads
-                put_parameter(text_of(content, seq))
+                parameter("PutParameter", "demand", Value=text_of(content, seq), Type="String", Overwrite=True)
                 sent = content
+            if unmet(content):
+                keeper.heed(answers())
             wait = CALM if is_calm(content) else BUSY
         except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
             detail = error.read().decode(errors="replace") if hasattr(error, "read") else ""

@@ -225,7 +225,7 @@ def submit_one(settings, slurm, attempt):
         put(folder, "job.sh", os.environ["HPCOPS_BATCH"] + "\n")
         where = attempt["folder"]
         answer = slurm.run(
-            "sbatch", "--parsable", "--exclusive", "--no-requeue", "--job-name=" + attempt["id"],
+            "sbatch", "--parsable", "--exclusive", "--requeue", "--job-name=" + attempt["id"],
             "--partition=" + attempt["queue"], *options, "--chdir=" + where, "--output=%s/output.log" % where,
             "--open-mode=append", where + "/job.sh", cwd=where, env=environment, preexec_fn=as_user(user))
         if answer.returncode:

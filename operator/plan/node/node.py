@@ -103,8 +103,32 @@ def record(step, begin, code, log):
     for name in os.listdir(local):
         with open(os.path.join(local, name)) as file:
             write(os.path.join(kept, name), file.read())
-    if config()["role"] == "compute":
+    settings = config()
+    if settings["role"] == "compute":
+        # Which launch it is of: another one may have borne the name before.
+        now.update(queue=settings["queue"], gang=settings["gang"], attempt=settings["attempt"])
         write(os.path.join(STATE, "nodes", me["name"] + ".json"), json.dumps(now))
+
+
+def slots(text):
+    """The numbers that `1-3,7` names."""
+    found = []
+    for word in text.split(","):
+        first, _, last = word.partition("-")
+        if first:
+            found.extend(range(int(first), int(last or first) + 1))
+    return found
+
+
+def ranges(numbers):
+    """Numbers as `1-3,7`."""
+    runs = []
+    for number in sorted(numbers):
+        if runs and runs[-1][1] + 1 == number:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ",".join(str(first) if first == last else "%d-%d" % (first, last) for first, last in runs)
 
 
 def identify():
@@ -112,7 +136,7 @@ def identify():
     if settings["role"] == "head":
         name = "head"
     else:
-        name = settings["nodeNames"][int(imds("ami-launch-index"))]
+        name = "%s-%d" % (settings["queue"], slots(settings["slots"])[int(imds("ami-launch-index"))])
     me = {"instanceId": imds("instance-id"), "ip": imds("local-ipv4"), "name": name}
     write(os.path.join(HERE, "instance.json"), json.dumps(me))
 

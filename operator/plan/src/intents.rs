@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cloud::{Kind, Token};
 use crate::names::{Owner, digest};
+use crate::slots::Slots;
 
 /// Format of the payload this build writes and acts on.
 pub const VERSION: i32 = 1;
@@ -34,8 +35,8 @@ pub struct Payload {
     pub subnet: String,
     /// Its zone.
     pub zone: String,
-    /// Node names, in launch order.
-    pub slots: Vec<String>,
+    /// Numbers of the nodes, in launch order.
+    pub slots: Slots,
 }
 
 impl Payload {

@@ -11,6 +11,7 @@ pub mod intents;
 pub mod names;
 pub mod node;
 pub mod run;
+pub mod slots;
 
 #[cfg(any(test, feature = "world"))]
 pub mod rules;

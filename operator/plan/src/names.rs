@@ -7,6 +7,10 @@
 use sha2::{Digest, Sha256};
 
 use crate::cloud::{Tags, Token};
+use crate::slots::Slots;
+
+/// Longest value of a tag.
+const LONGEST_TAG: usize = 256;
 
 /// Tag: installation that owns the resource.
 pub const INSTALLATION: &str = "hpcops.dev:installation";
@@ -18,8 +22,10 @@ pub const CLUSTER: &str = "hpcops.dev:cluster";
 pub const ROLE: &str = "hpcops.dev:role";
 /// Tag: the attempt that made it.
 pub const ATTEMPT: &str = "hpcops.dev:attempt";
-/// Tag: node names of a gang, in launch order.
+/// Tag: numbers of a gang's nodes, in launch order; continued in `hpcops.dev:slots.2` and so on.
 pub const SLOTS: &str = "hpcops.dev:slots";
+/// Tag: the job's gang; absent on nodes that always run.
+pub const GANG: &str = "hpcops.dev:gang";
 /// Tag: set on what outlives its object.
 pub const RETAINED: &str = "hpcops.dev:retained";
 /// Tag: set on a file system before it is first mounted, so that AWS itself says that it may hold
@@ -86,6 +92,11 @@ impl Owner {
         Token(digest(&[&self.uid, thing, zone, &attempt.to_string()]))
     }
 
+    /// Name of the SSM parameter through which the head is told what its jobs cannot have.
+    pub fn answers(&self) -> String {
+        format!("/hpcops/{}/answers", self.uid)
+    }
+
     /// Name of the SSM parameter through which the head reports.
     pub fn parameter(&self) -> String {
         format!("/hpcops/{}/demand", self.uid)
@@ -102,9 +113,38 @@ pub fn storage_role(storage: &str) -> String {
     format!("storage-{storage}")
 }
 
-/// Names of a queue's nodes, in slot order.
-pub fn node_names(queue: &str, count: i32) -> Vec<String> {
-    (1..=count).map(|slot| format!("{queue}-{slot}")).collect()
+/// Name of a queue's node.
+pub fn node_name(queue: &str, slot: i32) -> String {
+    format!("{queue}-{slot}")
+}
+
+/// The tags that hold the numbers of a gang's nodes.
+pub fn slot_tags(slots: &Slots) -> Tags {
+    let text = slots.to_string();
+    let mut tags = Tags::new();
+    for word in text.split(',') {
+        let (count, fits) = tags.last_key_value().map_or((0, false), |(_, last): (_, &String)| {
+            (tags.len(), last.len() + 1 + word.len() <= LONGEST_TAG)
+        });
+        let key = slots_key(if fits { count } else { count + 1 });
+        let value: &mut String = tags.entry(key).or_default();
+        if !value.is_empty() {
+            value.push(',');
+        }
+        value.push_str(word);
+    }
+    tags
+}
+
+/// The numbers of the gang a node belongs to; none when the tags name none.
+pub fn slots_of(tags: &Tags) -> Slots {
+    let texts = (1..).map_while(|part| tags.get(&slots_key(part)).map(String::as_str));
+    texts.collect::<Vec<_>>().join(",").parse().unwrap_or_default()
+}
+
+/// The keys sort in the order of their parts.
+fn slots_key(part: usize) -> String {
+    if part == 1 { SLOTS.to_owned() } else { format!("{SLOTS}.{part:02}") }
 }
 
 /// The first 40 hex characters of a SHA-256 over length-prefixed parts.
@@ -164,6 +204,15 @@ mod tests {
     #[test]
     fn parts_do_not_run_into_one_another() {
         assert_ne!(digest(&["ab", "c"]), digest(&["a", "bc"]));
+    }
+
+    #[test]
+    fn slots_survive_their_way_through_the_tags() {
+        for slots in [Slots::default(), Slots::span(1, 1000), (1..=1000).step_by(2).collect()] {
+            let tags = slot_tags(&slots);
+            assert!(tags.values().all(|value| value.len() <= LONGEST_TAG) && tags.len() <= 9);
+            assert_eq!(slots_of(&tags), slots);
+        }
     }
 
     #[test]

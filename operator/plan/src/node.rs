@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::names::digest;
+use crate::slots::Slots;
 
 /// Most bytes EC2 takes as user data, before base64.
 pub const USER_DATA_LIMIT: usize = 16_384;
@@ -26,12 +27,20 @@ pub enum Role {
     /// The head.
     Head,
     /// A compute node; its name is picked by its launch index.
-    Compute {
-        /// Its queue.
-        queue: String,
-        /// Names of its gang, in launch order.
-        node_names: Vec<String>,
-    },
+    Compute(Launch),
+}
+
+/// The launch a compute node belongs to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Launch {
+    /// Its queue.
+    pub queue: String,
+    /// Its gang; empty for nodes that always run.
+    pub gang: String,
+    /// Its attempt.
+    pub attempt: i32,
+    /// Numbers of its nodes, in launch order.
+    pub slots: Slots,
 }
 
 /// Everything a node must know to boot.
@@ -79,8 +88,12 @@ pub struct Mount {
 pub struct QueueNodes {
     /// Its name and partition.
     pub name: String,
-    /// Its nodes.
-    pub nodes: Vec<String>,
+    /// Its nodes that always run.
+    pub standing: Slots,
+    /// Number of its last node.
+    pub most: i32,
+    /// Seconds after which a node that came for a job and has none leaves.
+    pub idle_seconds: u64,
     /// CPUs per node.
     #[serde(rename = "cpus")]
     pub cpus: i32,
@@ -120,10 +133,16 @@ pub fn mpi_prefix(family: &str, implementation: &str) -> Option<String> {
     Some(family.get("node")?.get("mpi")?.get(implementation)?.as_str()?.to_owned())
 }
 
-/// User data of a node: stub, marker, payload.
+/// User data of a node as the API takes it: base64 of a compressed script, which cloud-init inflates.
+/// The script is stub, marker, and the node's files as one JSON object.
 pub fn user_data(boot: &Boot) -> String {
-    let payload = STANDARD.encode(archive(&files(boot)));
-    format!("{}\n{MARKER}\n{payload}\n", STUB.trim_end())
+    let files = serde_json::to_string(&files(boot)).unwrap_or_default();
+    STANDARD.encode(compress(format!("{}\n{MARKER}\n{files}\n", STUB.trim_end()).as_bytes()))
+}
+
+/// Bytes of user data that count against [`USER_DATA_LIMIT`].
+pub fn user_data_len(encoded: &str) -> usize {
+    STANDARD.decode(encoded).map_or(usize::MAX, |bytes| bytes.len())
 }
 
 fn files(boot: &Boot) -> BTreeMap<&'static str, String> {
@@ -134,6 +153,9 @@ fn files(boot: &Boot) -> BTreeMap<&'static str, String> {
     ]);
     if boot.role == Role::Head {
         files.insert("head.py", include_str!("../node/head.py").to_owned());
+        files.insert("power.py", include_str!("../node/power.py").to_owned());
+        files.insert("resume.sh", include_str!("../node/resume.sh").to_owned());
+        files.insert("suspend.sh", include_str!("../node/suspend.sh").to_owned());
         files.insert("slurm.conf", include_str!("../node/slurm.conf").to_owned());
     }
     files
@@ -156,10 +178,12 @@ fn config(boot: &Boot) -> Value {
             "stateVolumeId": boot.state_volume,
             "queues": boot.queues,
         }),
-        Role::Compute { queue, node_names } => json!({
+        Role::Compute(launch) => json!({
             "role": "compute",
-            "queue": queue,
-            "nodeNames": node_names,
+            "queue": launch.queue,
+            "gang": launch.gang,
+            "attempt": launch.attempt,
+            "slots": launch.slots,
         }),
     };
     if let (Some(all), Value::Object(own)) = (config.as_object_mut(), own) {
@@ -168,48 +192,11 @@ fn config(boot: &Boot) -> Value {
     config
 }
 
-/// A tar.gz whose bytes depend on nothing but the files.
-fn archive(files: &BTreeMap<&'static str, String>) -> Vec<u8> {
-    let mut tar = Vec::new();
-    for (name, text) in files {
-        tar.extend(header(name, text.len()));
-        tar.extend(text.as_bytes());
-        tar.resize(tar.len().next_multiple_of(512), 0);
-    }
-    tar.resize(tar.len() + 1024, 0);
-    compress(&tar)
-}
-
 /// gzip without a time stamp.
 pub fn compress(bytes: &[u8]) -> Vec<u8> {
     let mut gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     let written = gzip.write_all(bytes).and_then(|()| gzip.finish());
     written.unwrap_or_default()
-}
-
-/// A ustar header of a file everyone may read and root may run.
-fn header(name: &str, size: usize) -> [u8; 512] {
-    let mut block = [0_u8; 512];
-    let mut put = |at: usize, text: &str| {
-        for (slot, byte) in block.iter_mut().skip(at).zip(text.bytes()) {
-            *slot = byte;
-        }
-    };
-    put(0, name);
-    put(100, "0000755");
-    put(108, "0000000");
-    put(116, "0000000");
-    put(124, &format!("{size:011o}"));
-    put(136, "00000000000");
-    put(148, "        ");
-    put(156, "0");
-    put(257, "ustar");
-    put(263, "00");
-    let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
-    for (slot, byte) in block.iter_mut().skip(148).zip(format!("{sum:06o}\0 ").bytes()) {
-        *slot = byte;
-    }
-    block
 }
 
 /// The one document through which the operator asks a head.
@@ -245,9 +232,11 @@ pub fn payload(question: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::{Command, Stdio};
+    use std::io::Read;
 
-    fn boot(role: Role, queues: usize, nodes: usize, storages: usize) -> Boot {
+    use flate2::read::GzDecoder;
+
+    fn boot(role: Role, queues: usize, nodes: i32, storages: usize) -> Boot {
         let long = |name: &str, index: usize| format!("{name}-{index}-{}", "x".repeat(20));
         Boot {
             role,
@@ -268,9 +257,9 @@ mod tests {
             queues: (0..queues)
                 .map(|index| QueueNodes {
                     name: long("queue", index),
-                    nodes: (1..=nodes)
-                        .map(|node| format!("{}-{node}", long("queue", index)))
-                        .collect(),
+                    standing: Slots::span(1, nodes),
+                    most: 1000,
+                    idle_seconds: 604_800,
                     cpus: 192,
                     memory_mib: 786_432,
                     efa: true,
@@ -282,10 +271,14 @@ mod tests {
 
     #[test]
     fn user_data_of_the_largest_admissible_cluster_fits_ec2() {
-        let node_names =
-            (1..=16).map(|node| format!("queue-7-xxxxxxxxxxxxxxxxxxxx-{node}")).collect();
-        for role in [Role::Head, Role::Compute { queue: "q".into(), node_names }] {
-            let size = user_data(&boot(role.clone(), 8, 16, 4)).len();
+        let launch = Launch {
+            queue: "queue-7-xxxxxxxxxxxxxxxxxxxxxxxx".into(),
+            gang: "4294967294-4294967294".into(),
+            attempt: 999_999,
+            slots: (1..1000).step_by(2).collect(),
+        };
+        for role in [Role::Head, Role::Compute(launch)] {
+            let size = user_data_len(&user_data(&boot(role.clone(), 8, 16, 4)));
             println!("{role:?}: {size} bytes");
             assert!(size <= USER_DATA_LIMIT, "{role:?}: {size}");
         }
@@ -296,25 +289,16 @@ mod tests {
         assert_eq!(user_data(&boot(Role::Head, 2, 4, 1)), user_data(&boot(Role::Head, 2, 4, 1)));
     }
 
-    /// Unpacks the payload as the stub does, with the real tar.
     #[test]
-    fn the_payload_is_an_archive_that_tar_reads() {
-        let text = user_data(&boot(Role::Head, 1, 2, 1));
-        let payload = text.rsplit(MARKER).next().unwrap().trim();
-        let mut tar = Command::new("tar")
-            .args(["-tvzf", "-"])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        tar.stdin.take().unwrap().write_all(&STANDARD.decode(payload).unwrap()).unwrap();
-        let listing = tar.wait_with_output().unwrap();
-        assert!(listing.status.success());
-        let listing = String::from_utf8(listing.stdout).unwrap();
-        for file in ["boot.sh", "config.json", "head.py", "node.py", "slurm.conf"] {
-            assert!(
-                listing.lines().any(|line| line.ends_with(file) && line.starts_with("-rwxr-xr-x"))
-            );
+    fn user_data_is_a_compressed_script_that_ends_in_its_files() {
+        let bytes = STANDARD.decode(user_data(&boot(Role::Head, 1, 2, 1))).unwrap();
+        let mut text = String::new();
+        GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).unwrap();
+        let (stub, files) = text.split_once(&format!("\n{MARKER}\n")).unwrap();
+        assert!(stub.starts_with("#!/bin/bash\n"));
+        let files: BTreeMap<String, String> = serde_json::from_str(files).unwrap();
+        for file in ["boot.sh", "config.json", "head.py", "node.py", "power.py", "slurm.conf"] {
+            assert!(files.contains_key(file), "{file}");
         }
     }
 

@@ -15,7 +15,7 @@ use crate::cloud::{GroupId, InstanceId, Rule, Tags, Token};
 use crate::cluster::{Body, ClusterPlan, Desired, Goal, LaunchBody, Observed, Step};
 use crate::intents::{self, Payload};
 use crate::names::{ATTEMPT, CLUSTER, CLUSTER_UID, INSTALLATION, ROLE};
-use crate::node::USER_DATA_LIMIT;
+use crate::node::{USER_DATA_LIMIT, user_data_len};
 use endings::{
     data_is_kept, no_partial_gang_is_kept, only_ours_is_touched, the_finalizer_goes_last,
 };
@@ -148,6 +148,7 @@ fn creates_are_tagged(case: Case<'_>) -> Vec<String> {
         | Step::CreateDocument { .. }
         | Step::AttachVolume { .. }
         | Step::TagRetained { .. }
+        | Step::Answer { .. }
         | Step::Terminate { .. }
         | Step::Delete { .. } => None,
     });
@@ -182,6 +183,7 @@ fn touched(step: &Step) -> Vec<String> {
         | Step::CreateDocument { name, .. } => vec![name.clone()],
         Step::Authorize { group, rules } | Step::Revoke { group, rules } => sided(group, rules),
         Step::Create { thing, .. } => vec![thing.clone()],
+        Step::Answer { parameter, .. } => vec![parameter.clone()],
         Step::AttachVolume { volume, instance, .. } => {
             vec![volume.to_string(), instance.to_string()]
         }
@@ -223,8 +225,9 @@ fn limits_hold(case: Case<'_>) -> Vec<String> {
 }
 
 fn user_data_fits(case: Case<'_>) -> Vec<String> {
-    let long = case.launches().filter(|body| body.user_data.len() > USER_DATA_LIMIT);
-    long.map(|body| format!("{} bytes of user data", body.user_data.len())).collect()
+    let sizes = case.launches().map(|body| user_data_len(&body.user_data));
+    let long = sizes.filter(|size| *size > USER_DATA_LIMIT);
+    long.map(|size| format!("{size} bytes of user data")).collect()
 }
 
 fn strange_intents_are_carried(case: Case<'_>) -> Vec<String> {

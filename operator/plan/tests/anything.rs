@@ -22,13 +22,14 @@ use hpc_crds::{
 };
 use hpc_plan::cloud::{Direction, Failure, Kind, Peer, Rule, Tags, Traffic};
 use hpc_plan::cluster::{
-    Account, Desired, FileSystem, Goal, Group, Instance, InstanceState, Interface, Lifecycle,
-    Object, Observed, Outcome, PlacementGroup, Report, ReportedNode, Step, Stranger, Volume,
-    VolumeState, plan,
+    Account, Demand, Desired, FileSystem, Goal, Group, Instance, InstanceState, Interface,
+    Lifecycle, Object, Observed, Outcome, PlacementGroup, Report, ReportedFleet, Step, Stranger,
+    Volume, VolumeState, plan,
 };
 use hpc_plan::intents::Payload;
-use hpc_plan::names::{ATTEMPT, MOUNTED, RETAINED, SLOTS};
+use hpc_plan::names::{ATTEMPT, GANG, MOUNTED, RETAINED, SLOTS};
 use hpc_plan::rules::{Case, violations};
+use hpc_plan::slots::Slots;
 use hpc_plan::world::World;
 use jiff::{SignedDuration, Timestamp};
 use proptest::collection::vec;
@@ -77,20 +78,29 @@ fn thing() -> impl Strategy<Value = String> {
         "",
         "/",
         "queue/",
+        "queue/compute/7-1",
+        "queue/compute/8-1",
+        "queue/large/9-1",
     ])
 }
 
 /// Tags of ours, with anything an attempt, slots or marks can be.
 fn tags() -> impl Strategy<Value = Tags> {
     let attempt = one_of(&["1", "2", "3", "", "x", "-1", "2147483647", "99999999999"]);
-    let slots =
-        one_of(&["compute-1", "compute-1,compute-2", "compute-2", "large-1", "", ",,", "x"]);
+    let slots = one_of(&["1", "1-2", "2", "2-3", "", ",,", "x", "1-999999"]);
+    let gang = one_of(&["7-1", "8-1", "", "/"]);
     let mark = || option::weighted(0.2, Just("true".to_owned()));
-    (role(), option::of(attempt), option::of(slots), mark(), mark()).prop_map(
-        |(role, attempt, slots, retained, mounted)| {
+    let gang = option::weighted(0.4, gang);
+    (role(), option::of(attempt), option::of(slots), gang, mark(), mark()).prop_map(
+        |(role, attempt, slots, gang, retained, mounted)| {
             let mut tags = owner().tags(&role, &Tags::new());
-            let more =
-                [(ATTEMPT, attempt), (SLOTS, slots), (RETAINED, retained), (MOUNTED, mounted)];
+            let more = [
+                (ATTEMPT, attempt),
+                (SLOTS, slots),
+                (GANG, gang),
+                (RETAINED, retained),
+                (MOUNTED, mounted),
+            ];
             let more = more.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?)));
             tags.extend(more);
             tags
@@ -110,21 +120,24 @@ fn time() -> impl Strategy<Value = Time> {
     times.prop_map(|second| Time::new(Timestamp::from_second(second).unwrap()))
 }
 
+fn slots() -> impl Strategy<Value = Slots> {
+    vec(1..6_i32, 0..4).prop_map(|slots| slots.into_iter().collect())
+}
+
 fn payload() -> impl Strategy<Value = String> {
     let sound =
-        (0..5_usize, -2..20_i32, 0..5_i32, vec(one_of(&["compute-1", "compute-2", "x"]), 0..3))
-            .prop_map(|(rung, round, failures, slots)| {
-                let payload = Payload {
-                    rung,
-                    round,
-                    failures,
-                    instance_type: "c5n.18xlarge".into(),
-                    subnet: "subnet-a".into(),
-                    zone: "us-east-1a".into(),
-                    slots,
-                };
-                serde_json::to_string(&payload).unwrap()
-            });
+        (0..5_usize, -2..20_i32, 0..5_i32, slots()).prop_map(|(rung, round, failures, slots)| {
+            let payload = Payload {
+                rung,
+                round,
+                failures,
+                instance_type: "c5n.18xlarge".into(),
+                subnet: "subnet-a".into(),
+                zone: "us-east-1a".into(),
+                slots,
+            };
+            serde_json::to_string(&payload).unwrap()
+        });
     prop_oneof![5 => sound, 1 => one_of(&["", "{}", "[", "null", r#"{"round":2147483647}"#])]
 }
 
@@ -328,13 +341,21 @@ fn pools() -> impl Strategy<Value = Vec<PlacementGroup>> {
 }
 
 fn report() -> impl Strategy<Value = Report> {
-    let node = (id("i"), any::<bool>()).prop_map(|(instance_id, ready)| ReportedNode {
-        instance_id,
-        ready,
-        ..ReportedNode::default()
-    });
-    (id("i"), one_of(&["Ready", "Failed", "Booting", "", "?"]), vec(node, 0..4)).prop_map(
-        |(instance_id, state, nodes)| Report { instance_id, state, nodes, ..Report::default() },
+    let gang = || one_of(&["", "7-1", "8-1", "9-1"]);
+    let queue = || one_of(&["compute", "large", "x", ""]);
+    let fleet = (queue(), gang(), -1..4_i32, slots())
+        .prop_map(|(queue, gang, attempt, ready)| ReportedFleet { queue, gang, attempt, ready });
+    let demand =
+        (gang(), queue(), slots()).prop_map(|(gang, queue, slots)| Demand { gang, queue, slots });
+    let state = one_of(&["Ready", "Failed", "Booting", "", "?"]);
+    (id("i"), state, vec(fleet, 0..4), vec(demand, 0..3)).prop_map(
+        |(instance_id, state, fleets, demand)| Report {
+            instance_id,
+            state,
+            fleets,
+            demand,
+            ..Report::default()
+        },
     )
 }
 

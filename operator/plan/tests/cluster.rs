@@ -220,7 +220,10 @@ fn a_gang_that_loses_a_member_to_capacity_is_given_back_whole() {
 fn a_lost_node_of_a_whole_gang_is_replaced_alone() {
     let (mut world, desired) = (World::new(owner()), cluster(&[2], false));
     settle(&mut world, &desired);
-    let mut nodes = world.instances.iter().filter(|(_, found)| found.slot() == "compute-2");
+    let mut nodes = world
+        .instances
+        .iter()
+        .filter(|(_, found)| found.role() == "queue-compute" && found.slot() == Some(2));
     let node = nodes.next().expect("a node").0.clone();
     world.kill(&node, "Server.InternalError");
     assert_snapshot!(diary(&mut world, &desired));

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use hpc_crds::DeletionPolicy;
 use hpc_plan::cloud::Kind;
 use hpc_plan::cluster::{Desired, Goal, Lifecycle};
-use hpc_plan::world::{FOREVER, World};
+use hpc_plan::world::{FOREVER, Job, Scheduler, World};
 use support::explore::{Fault, Scene, Tally, explore};
 use support::{absent, cluster, owner, settle};
 
@@ -174,4 +174,33 @@ fn file_systems_that_never_come_up_are_given_up_after_three() {
         |world: &World| world.file_systems.is_empty() && world.ledger.made["storage-fsx"] == 3;
     let asks = vec![desired.clone(), absent(&desired)];
     prove([Scene { world, kinds, may_stall, ..scene("no file system comes up", asks, 1) }]);
+}
+
+/// Jobs on a queue of one node that always runs and up to three that come for them.
+fn with_jobs(jobs: &[&str]) -> (Desired, World) {
+    let desired = cluster(&[1], false);
+    let mut world = World::new(owner());
+    let jobs =
+        jobs.iter().map(|slots| Job { queue: "compute".into(), slots: slots.parse().unwrap() });
+    world.scheduler = Scheduler::with(jobs.collect());
+    (desired, world)
+}
+
+#[test]
+fn a_queue_that_follows_its_jobs_survives_any_one_fault() {
+    let scenes = [vec!["2"], vec!["2-3"], vec!["2", "3-4"]].map(|jobs| {
+        let (desired, world) = with_jobs(&jobs);
+        let name = format!("jobs on {jobs:?}");
+        Scene { world, ..scene(&name, vec![desired.clone(), absent(&desired)], 1) }
+    });
+    prove(scenes);
+}
+
+#[test]
+fn a_queue_that_follows_its_jobs_survives_any_two_faults() {
+    let (desired, world) = with_jobs(&["2-3"]);
+    prove([Scene {
+        world,
+        ..scene("a job of two nodes", vec![desired.clone(), absent(&desired)], 2)
+    }]);
 }

@@ -15,8 +15,9 @@ use std::collections::BTreeSet;
 use hpc_plan::cloud::NicKind::{Efa, EfaOnly, Interface};
 use hpc_plan::cloud::{Card, InstanceType, Nic};
 use hpc_plan::cluster::{Body, Desired, Step, Storage, nic_layout};
-use hpc_plan::names::{digest, node_names};
-use hpc_plan::node::USER_DATA_LIMIT;
+use hpc_plan::names::digest;
+use hpc_plan::node::{USER_DATA_LIMIT, user_data_len};
+use hpc_plan::slots::Slots;
 use hpc_plan::world::World;
 use serde::Deserialize;
 use support::{cluster, lawful, owner, pass, queue, scratch};
@@ -181,7 +182,8 @@ fn largest() -> Desired {
         .map(|nth: i32| {
             let name = word(&nth.to_string(), 12);
             let mut queue = queue(&name, 16);
-            queue.nodes = node_names(&name, 16);
+            queue.nodes = Slots::span(1, 16);
+            queue.most = 1000;
             queue
         })
         .collect();
@@ -216,7 +218,7 @@ fn user_data_of_the_largest_cluster_fits() {
         let plan = lawful(&world, &desired);
         sizes.extend(plan.steps.iter().filter_map(|step| {
             let Step::Create { thing, body: Body::Launch(body), .. } = step else { return None };
-            Some((body.user_data.len(), thing.clone()))
+            Some((user_data_len(&body.user_data), thing.clone()))
         }));
         pass(&mut world, &desired);
         world.tick();

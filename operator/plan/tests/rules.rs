@@ -220,7 +220,7 @@ fn launches_keep_the_limits_together() {
     check(Spoilt::creating("queue/compute"), cost, "2 launches pass --max-hourly-cost");
     let large = |spoilt: &mut Spoilt| {
         let Body::Launch(body) = spoilt.body("head") else { panic!("a launch") };
-        body.user_data = "x".repeat(16_385);
+        body.user_data = format!("{}eHg=", "eHh4".repeat(5461));
     };
     check(Spoilt::creating("head"), large, "16385 bytes of user data");
 }

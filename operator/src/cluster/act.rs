@@ -53,6 +53,7 @@ async fn apply(
         | Step::Create { .. }
         | Step::AttachVolume { .. }
         | Step::TagRetained { .. }
+        | Step::Answer { .. }
         | Step::Terminate { .. }
         | Step::Delete { .. } => ctx.cloud.apply(scope, step).await,
     }

@@ -4,12 +4,16 @@ use aws_sdk_ec2::types::{ResourceType, VolumeType};
 use aws_sdk_fsx::types::{
     CreateFileSystemLustreConfiguration, FileSystemType, LustreDeploymentType, StorageType,
 };
-use aws_sdk_ssm::types::{DocumentFormat, DocumentType};
+use aws_sdk_ssm::types::{DocumentFormat, DocumentType, ParameterType};
 use hpc_plan::cloud::{Kind, Tags, Token};
 use hpc_plan::cluster::{FileSystemBody, InterfaceBody, VolumeBody};
 
 use super::Made;
-use crate::action::{CREATE_DOCUMENT, CREATE_FILE_SYSTEM, CREATE_NETWORK_INTERFACE, CREATE_VOLUME};
+use crate::Scope;
+use crate::action::{
+    CREATE_DOCUMENT, CREATE_FILE_SYSTEM, CREATE_NETWORK_INTERFACE, CREATE_VOLUME, PUT_PARAMETER,
+};
+use crate::error::failure;
 use crate::region::Region;
 use crate::words;
 
@@ -64,6 +68,18 @@ pub(super) async fn file_system(region: &Region, token: &Token, body: &FileSyste
 
 /// The name carries the installation and the hash of the content: one that is taken is ours and
 /// says the same.
+/// Writes the answers for a head: the name is the key, the last text counts.
+pub(super) async fn answer(region: &Region, scope: &Scope, name: &str, text: &str) -> Made {
+    if name != scope.owner.answers() {
+        let message = format!("{name} is not a parameter of {}", scope.owner.full_name());
+        return Err(failure(&PUT_PARAMETER, Kind::Denied, "NotOurs", &message));
+    }
+    let request = region.ssm.put_parameter().name(name).value(text);
+    let request = request.r#type(ParameterType::String).overwrite(true);
+    region.call(&PUT_PARAMETER, || request.clone().send()).await?;
+    Ok(vec![name.to_owned()])
+}
+
 pub(super) async fn document(region: &Region, name: &str, content: &str, tags: &Tags) -> Made {
     let request = region
         .ssm

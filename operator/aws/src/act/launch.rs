@@ -7,8 +7,6 @@ use aws_sdk_ec2::types::{
     InstanceNetworkInterfaceSpecification as Interface, InstanceType, Placement, ResourceType,
     ShutdownBehavior, TagSpecification,
 };
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use hpc_plan::cloud::{Nic, NicKind, Token};
 use hpc_plan::cluster::LaunchBody;
 
@@ -59,8 +57,8 @@ fn request(region: &Region, token: &Token, body: &LaunchBody) -> RunInstancesFlu
         .set_key_name(body.key_name.clone())
         // A node that shuts itself down has failed; a head's disk may be wanted.
         .set_instance_initiated_shutdown_behavior(is_node.then_some(ShutdownBehavior::Terminate))
-        // The SDK sends it as it is, and AWS wants base64.
-        .user_data(STANDARD.encode(&body.user_data))
+        // The SDK sends it as it is; it is base64 already, as AWS wants it.
+        .user_data(&body.user_data)
         .set_tag_specifications(Some(tags(body)))
 }
 

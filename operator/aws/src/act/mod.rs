@@ -57,6 +57,7 @@ async fn dispatch(aws: &Aws, region: &Region, scope: &Scope, step: &Step) -> Mad
         Step::AttachVolume { volume, instance, device } => {
             attach(region, volume.as_str(), instance.as_str(), device).await
         }
+        Step::Answer { parameter, text } => create::answer(region, scope, parameter, text).await,
         Step::TagRetained { resource, tags } => {
             give_back::mark(region, scope, resource, tags).await
         }

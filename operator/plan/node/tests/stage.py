@@ -38,13 +38,15 @@ class Head:
         os.umask(0o022)
         self.state = self.make("state")
         self.make("state/nodes")
+        self.make("state/demand")
         self.write("slurm.conf", render.read("slurm.conf"))
         self.write("hosts", "127.0.0.1 localhost\n")
         self.config = {
             "role": "head", "clusterUid": "uid-1", "region": "us-east-1", "headIp": "10.0.0.10",
             "user": {"name": self.user.pw_name, "uid": self.user.pw_uid},
             "storage": [{"name": "fsx", "mountPath": self.storage, "dnsName": "fs-1", "mountName": "abcd1234"}],
-            "queues": [{"name": "compute", "nodes": ["compute-1", "compute-2"], "cpus": 36, "memoryMiB": 180000}],
+            "queues": [{"name": "compute", "standing": "1-2", "most": 4, "idleSeconds": 300, "cpus": 36,
+                        "memoryMiB": 180000}],
             "image": {"slurmPrefix": self.slurm, "mpi": {"OpenMPI": "/opt/amazon/openmpi"}},
         }
         self.write("config.json", json.dumps(self.config))

@@ -55,7 +55,9 @@ class Case(unittest.TestCase):
         self.addCleanup(self.stage.close)
         os.environ.update({key: value for key, value in self.stage.environment().items() if key.startswith("HPCOPS_")})
         self.node = importlib.reload(importlib.import_module("node"))
+        self.power = importlib.reload(importlib.import_module("power"))
         self.head = importlib.reload(importlib.import_module("head"))
+        self.keeper = self.power.Keeper()
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Service)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
@@ -69,9 +71,13 @@ class Case(unittest.TestCase):
     def states(self, **states):
         self.stage.write("slurm/sinfo.txt", "".join("%s %s\n" % (name.replace("_", "-"), state) for name, state in states.items()))
 
-    def says(self, name, ip, step="ready", code=0, message=""):
+    def says(self, name, ip, step="ready", code=0, message="", gang="", attempt=1):
         self.stage.write("state/nodes/%s.json" % name, json.dumps({
-            "name": name, "ip": ip, "instanceId": "i-" + name, "step": step, "exit": code, "message": message}))
+            "name": name, "ip": ip, "instanceId": "i-" + name, "step": step, "exit": code, "message": message,
+            "queue": name.rpartition("-")[0], "gang": gang, "attempt": attempt}))
+
+    def look(self, told=None):
+        return self.head.look({} if told is None else told, self.keeper)
 
     def updates(self):
         try:
@@ -83,14 +89,16 @@ class Case(unittest.TestCase):
 class Configuration(Case):
     def test_every_node_is_declared_with_its_cores(self):
         text = self.head.slurm_conf("slurm")
-        self.assertIn("NodeName=compute-1,compute-2 CPUs=36 RealMemory=180000 State=UNKNOWN\n", text)
-        self.assertIn("PartitionName=compute Nodes=compute-1,compute-2 ", text)
+        self.assertIn("NodeName=compute-[1-2] CPUs=36 RealMemory=180000 Weight=1 State=UNKNOWN\n", text)
+        self.assertIn("NodeName=compute-[3-4] CPUs=36 RealMemory=180000 Weight=9 State=CLOUD\n", text)
+        self.assertIn("PartitionName=compute Nodes=compute-[1-4] MaxTime=INFINITE State=UP SuspendTime=300\n", text)
+        self.assertIn("SuspendExcNodes=compute-[1-2]\n", text)
         self.assertIn("(10.0.0.10)\n", text)
         self.assertIn("SlurmUser=slurm\n", text)
         self.assertNotIn("@", text)
 
     def test_a_queue_without_nodes_is_an_empty_partition(self):
-        self.stage.config["queues"] = [{"name": "empty", "nodes": [], "cpus": 1, "memoryMiB": 1}]
+        self.stage.config["queues"] = [{"name": "empty", "standing": "", "most": 0, "idleSeconds": 1, "cpus": 1, "memoryMiB": 1}]
         self.stage.write("config.json", json.dumps(self.stage.config))
         text = self.head.slurm_conf("root")
         self.assertIn("\nNodeName=nobody State=FUTURE\n", text)
@@ -109,10 +117,10 @@ class Addresses(Case):
         self.states(compute_1="idle", compute_2="unk")
         self.says("compute-1", "10.0.0.11")
         for _ in range(3):
-            self.head.look(told)
+            self.look(told)
         self.assertEqual(self.updates(), ["update nodename=compute-1 nodeaddr=10.0.0.11"])
         self.says("compute-1", "10.0.0.99")
-        self.head.look(told)
+        self.look(told)
         self.assertEqual(self.updates()[1:], ["update nodename=compute-1 nodeaddr=10.0.0.99"])
         self.assertEqual(self.stage.read("state/hosts"), "10.0.0.99 compute-1\n")
 
@@ -120,7 +128,7 @@ class Addresses(Case):
         told = {}
         self.stage.write("slurm/down", "")
         self.says("compute-1", "10.0.0.11")
-        self.head.look(told)
+        self.look(told)
         self.assertEqual(told, {})
 
     def test_strangers_and_torn_files_are_not_believed(self):
@@ -145,9 +153,9 @@ class Report(Case):
                 ("unk", "ready", 0, 0), ("idle~", "ready", 0, 0)):
             self.states(compute_1=state, compute_2="down")
             self.says("compute-1", "10.0.0.11", step, code)
-            report = self.head.look({})
-            self.assertEqual(report["queues"], [{"name": "compute", "ready": ready}], (state, step))
-            self.assertEqual(report["nodes"], [{"name": "compute-1", "instanceId": "i-compute-1", "ready": bool(ready)}])
+            report = self.look()
+            fleets = [{"queue": "compute", "gang": "", "attempt": 1, "ready": "1"}] if ready else []
+            self.assertEqual(report["fleets"], fleets, (state, step))
 
     def test_the_heads_own_boot_is_its_state(self):
         for now, expected in (
@@ -156,27 +164,83 @@ class Report(Case):
                 ({"step": "ready", "exit": 0, "message": ""}, ("Ready", "ready", "")),
                 ({"step": "storage", "exit": 32, "message": "gave up"}, ("Failed", "storage", "gave up"))):
             self.stage.write("now.json", json.dumps(now))
-            report = self.head.look({})
+            report = self.look()
             self.assertEqual((report["state"], report["step"], report["message"]), expected)
             self.assertEqual(report["instanceId"], INSTANCE)
 
     def test_a_failed_node_is_named_with_its_last_words(self):
         self.says("compute-2", "10.0.0.12", "storage", 32, "mount.lustre: \u00e9 {{x}} " + "y" * 300)
-        worst, = self.head.look({})["worst"]
+        worst, = self.look()["worst"]
         self.assertEqual((worst["name"], worst["step"], worst["exit"], len(worst["message"])), ("compute-2", "storage", 32, 200))
         self.assertTrue(all(" " <= letter <= "~" for letter in worst["message"]))
 
     def test_the_value_fits_a_standard_parameter_whatever_the_size(self):
-        names = ["%s-%d" % ("q" * 30, index) for index in range(128)]
-        self.stage.config["queues"] = [{"name": "q" * 30, "nodes": names, "cpus": 1, "memoryMiB": 1}]
+        queue = {"name": "q" * 30, "standing": "1-128", "most": 1000, "idleSeconds": 1, "cpus": 1, "memoryMiB": 1}
+        self.stage.config["queues"] = [queue]
         self.stage.write("config.json", json.dumps(self.stage.config))
-        for name in names:
-            self.says(name, "10.0.0.1", "storage", 1, '"\\' * 100)
-        text = self.head.text_of(self.head.look({}), 7)
+        for index in range(1, 129):
+            self.says("%s-%d" % (queue["name"], index), "10.0.0.1", "storage", 1, '"\\' * 100)
+        for job in range(400):
+            self.power.keep({"gang": "%d-1" % job, "job": str(job), "queue": queue["name"], "slots": [200 + 2 * job]})
+        text = self.head.text_of(self.look(), 7)
         self.assertLessEqual(len(text), 4096)
         found = json.loads(text)
-        self.assertEqual((found["seq"], len(found["worst"])), (7, 5))
-        self.assertTrue(1 <= len(found["nodes"]) <= 64)
+        self.assertEqual((found["seq"], len(found["worst"])), (7, 1))
+        self.assertGreater(len(found["demand"]), 30)
+
+
+class Demand(Case):
+    def resume(self, nodes, *jobs):
+        self.stage.write("resume.json", json.dumps({"jobs": [
+            {"job_id": job, "nodes_alloc": alloc, "nodes_resume": names} for job, alloc, names in jobs]}))
+        os.environ["SLURM_RESUME_FILE"] = os.path.join(self.stage.top, "resume.json")
+        self.power.resume(nodes)
+
+    def demand(self):
+        return [(entry["gang"].split("-")[0], entry["queue"], entry["slots"]) for entry in self.look()["demand"]]
+
+    def test_each_job_is_a_gang_of_the_nodes_it_lacks(self):
+        self.resume("compute-3,compute-4,large-1", (7, "compute-1,compute-3", "compute-3"), (8, "compute-4", "compute-4"))
+        self.assertEqual(sorted(self.demand()), [("0", "large", "1"), ("7", "compute", "3"), ("8", "compute", "4")])
+
+    def test_a_gang_shrinks_with_its_idle_nodes_and_goes_with_the_last(self):
+        self.resume("compute-3,compute-4", (7, "compute-3,compute-4", "compute-3,compute-4"))
+        self.power.suspend("compute-3")
+        self.assertEqual(self.demand(), [("7", "compute", "4")])
+        self.power.suspend("compute-4")
+        self.assertEqual(self.demand(), [])
+
+    def test_what_a_former_gang_said_under_a_name_does_not_count(self):
+        self.resume("compute-3", (7, "compute-3", "compute-3"))
+        gang = self.look()["demand"][0]["gang"]
+        self.states(compute_3="idle")
+        for said, ready in (("6-1", []), (gang, ["3"])):
+            self.says("compute-3", "10.0.0.13", gang=said)
+            self.assertEqual([entry["ready"] for entry in self.look()["fleets"]], ready)
+
+    def test_what_cannot_be_had_is_powered_down_and_its_job_put_off(self):
+        self.resume("compute-3,compute-4", (7, "compute-3,compute-4", "compute-3,compute-4"))
+        gang = self.look()["demand"][0]["gang"]
+        answer = {"gang": gang, "code": "InsufficientCapacity", "message": "none left", "nextTry": "2999-01-01T00:00:00Z"}
+        for _ in range(3):
+            self.keeper.heed({"answers": [answer, {"gang": "unknown-1"}]})
+            self.keeper.put_off()
+        down, later = self.updates()[:2]
+        self.assertEqual(down, "update nodename=compute-3,compute-4 state=power_down_force "
+                               "reason=hpcops: InsufficientCapacity none left")
+        self.assertIn("update jobid=7 starttime=2999-01-01T", later)
+        self.assertEqual(len([line for line in self.updates() if "power_down" in line]), 1)
+
+    def test_a_node_that_came_for_a_job_and_is_lost_is_powered_down(self):
+        self.resume("compute-3", (7, "compute-3", "compute-3"))
+        for state, downs in (("alloc", 0), ("idle#", 0), ("down*", 1)):
+            self.states(compute_3=state, compute_1="down*")
+            self.look()
+            self.assertEqual(len([line for line in self.updates() if "power_down" in line]), downs, state)
+
+    def test_ranges_are_written_and_read(self):
+        for text in ("", "1", "1-3", "1-3,7,9-10"):
+            self.assertEqual(self.node.ranges(self.node.slots(text)), text)
 
 
 class Parameter(Case):
@@ -203,7 +267,7 @@ class Parameter(Case):
         self.assertTrue(all(put["Type"] == "String" and put["Overwrite"] for put in Service.puts))
         first, second = (json.loads(put["Value"]) for put in Service.puts)
         self.assertGreater(second["seq"], first["seq"])
-        self.assertEqual([len(first["nodes"]), len(second["nodes"])], [0, 1])
+        self.assertEqual([len(first["fleets"]), len(second["fleets"])], [0, 1])
 
     def test_a_throttled_put_backs_off_and_is_said_again(self):
         Service.fails = 3
@@ -234,7 +298,7 @@ SIGNATURE = "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/20240102/us-east-1/ssm/aws4
 
 class Node(Case):
     def be_compute(self):
-        self.stage.config.update(role="compute", nodeNames=["compute-1", "compute-2"])
+        self.stage.config.update(role="compute", queue="compute", gang="7-1", attempt=3, slots="1-2")
         self.stage.write("config.json", json.dumps(self.stage.config))
         self.node.identify()
 
@@ -255,7 +319,8 @@ class Node(Case):
         self.assertEqual((len(kept["storage.json"]["lines"]), kept["storage.json"]["lines"][-1]), (20, "line 99"))
         said = json.loads(self.stage.read("state/nodes/compute-2.json"))
         self.assertEqual(said, {"name": "compute-2", "ip": "10.0.0.12", "instanceId": "i-9", "step": "storage", "exit": 32,
-                                "message": "line 95; line 96; line 97; line 98; line 99"})
+                                "message": "line 95; line 96; line 97; line 98; line 99",
+                                "queue": "compute", "gang": "7-1", "attempt": 3})
 
     def test_hosts_are_taken_when_they_name_this_node_as_it_is_now(self):
         self.be_compute()

@@ -27,7 +27,7 @@ class Submit(Case):
         job, = self.head.jobs()
         folder = self.head.folder()
         self.assertEqual(job["argv"], [
-            "--parsable", "--exclusive", "--no-requeue", "--job-name=run-1-a1", "--partition=compute", "--nodes=2",
+            "--parsable", "--exclusive", "--requeue", "--job-name=run-1-a1", "--partition=compute", "--nodes=2",
             "--ntasks-per-node=1", "--time=60", "--chdir=" + folder, "--output=%s/output.log" % folder,
             "--open-mode=append", folder + "/job.sh"])
         self.assertEqual((job["uid"], job["cwd"]), (self.head.user.pw_uid, folder))

@@ -20,12 +20,12 @@ def largest(role):
                   "defaultUser": "ec2-user"},
     }
     names = [secrets.token_hex(10) for _ in range(8)]
-    queues = [{"name": name, "nodes": ["%s-%d" % (name, i + 1) for i in range(16)], "cpus": 36 + i,
+    queues = [{"name": name, "standing": "1-16", "most": 1000, "idleSeconds": 600 + i, "cpus": 36 + i,
                "memoryMiB": 180000 + i, "efa": True} for i, name in enumerate(names)]
     if role == "head":
         config.update(stateVolumeId="vol-" + secrets.token_hex(9)[1:], queues=queues)
     else:
-        config.update(queue=names[0], nodeNames=queues[0]["nodes"])
+        config.update(queue=names[0], gang="1-1796078041000", attempt=1, slots=",".join(str(2 * i) for i in range(1, 501)))
     return config
 
 

@@ -7,7 +7,8 @@ use hpc_crds::{
 };
 
 use crate::cloud::{SubnetId, Tags};
-use crate::names::{IGNORE_PREDECESSOR, Owner, PAUSED, node_names};
+use crate::names::{IGNORE_PREDECESSOR, Owner, PAUSED};
+use crate::slots::Slots;
 
 /// Limits and switches of the installation, from the operator's flags.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,8 @@ impl Default for Settings {
 
 /// Most attempts to make a head, a gang's ladder or a file system before a human is asked.
 pub const MAX_ATTEMPTS: i32 = 3;
+/// How long a node that came for a job stays without one, where the spec does not say.
+pub const IDLE_TIMEOUT: Duration = Duration::from_mins(10);
 /// Login and job user of every cluster while users are not a field.
 pub const DEFAULT_USER: (&str, i32) = ("hpc", 4001);
 
@@ -129,8 +132,12 @@ pub struct Queue {
     pub name: String,
     /// Types, in order of preference.
     pub types: Vec<String>,
-    /// Its nodes, by slot.
-    pub nodes: Vec<String>,
+    /// Its nodes that always run, by number.
+    pub nodes: Slots,
+    /// Number of its last node; those after the last that always runs come and go with the jobs.
+    pub most: i32,
+    /// How long a node without a job stays.
+    pub idle_timeout: Duration,
     /// Whether its nodes carry EFA.
     pub efa: bool,
     /// Whether it has a cluster placement group.
@@ -213,7 +220,12 @@ impl Queue {
         Self {
             name: spec.name.clone(),
             types: spec.instance_types.clone(),
-            nodes: node_names(&spec.name, spec.min_nodes),
+            nodes: Slots::span(1, spec.min_nodes),
+            most: spec.max_nodes,
+            idle_timeout: spec
+                .idle_timeout_seconds
+                .and_then(|seconds| u64::try_from(seconds).ok())
+                .map_or(IDLE_TIMEOUT, Duration::from_secs),
             efa: spec.network_interface == NetworkInterface::Efa,
             grouped: spec.placement == Some(Placement::Cluster),
         }

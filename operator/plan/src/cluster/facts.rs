@@ -7,9 +7,11 @@ use hpc_crds::{
 
 use crate::intents::{self, Payload};
 use crate::names::{HEAD, HEAD_INTERFACE, RETAINED, ROLE};
+use crate::slots::Slots;
 
 use super::desired::{DEFAULT_USER, Goal};
 use super::fleets::{self, Fleet};
+use super::growth;
 use super::head::current_volume;
 use super::observed::Lifecycle;
 use super::part::{Parts, View};
@@ -83,15 +85,19 @@ fn queues(view: &View<'_>) -> Vec<QueueStatus> {
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     let wanted = view.desired.cluster.queues.iter();
     let status = wanted.map(|queue| {
-        let fleet = Fleet::new(view, queue);
+        let gangs = growth::gangs(view, queue);
+        let fleets = [Fleet::standing(view, queue)].into_iter().chain(gangs);
+        let fleets: Vec<_> = fleets.collect();
+        let desired = fleets.iter().map(|fleet| fleet.wanted.as_ref().map_or(0, Slots::len)).sum();
         let told = view.observed.object.status.queues.iter().find(|told| told.name == queue.name);
         QueueStatus {
             name: queue.name.clone(),
-            zone: fleet.zone().unwrap_or_default().to_owned(),
-            desired: count(queue.nodes.len()),
-            ready: count(fleet.ready()),
+            zone: fleets::zone(view, queue).unwrap_or_default().to_owned(),
+            desired: count(desired),
+            ready: count(fleets.iter().map(Fleet::ready).sum()),
             last_capacity_error: told.and_then(|told| told.last_capacity_error.clone()),
-            next_try: next_try(view, &fleets::thing(&queue.name)),
+            next_try: next_try(view, &fleets::thing(&queue.name, ""))
+                .or_else(|| growth::next_try(view, queue)),
         }
     });
     status.collect()

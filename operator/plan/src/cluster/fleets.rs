@@ -1,14 +1,16 @@
-//! The queues' nodes: gangs, all or nothing. A gang that was never whole is given back; a node
-//! lost from a whole one is replaced alone.
+//! The queues' nodes that always run: one gang, all or nothing. A gang that was never whole is
+//! given back; a node lost from a whole one is replaced alone.
 
 use std::collections::BTreeSet;
 
 use hpc_crds::{ConditionStatus, Intent, IntentState, Reason};
 
 use crate::intents::{self, Cause, Payload};
-use crate::names::{SLOTS, queue_role};
+use crate::names::{GANG, queue_role, slots_of};
+use crate::slots::Slots;
 
 use super::desired::Queue;
+use super::growth;
 use super::launch;
 use super::making::{Absence, Making, newer};
 use super::observed::Instance;
@@ -19,66 +21,85 @@ use super::wait::Wait;
 
 /// All queues.
 pub(super) fn fleets(view: &View<'_>, head_ready: bool) -> Part {
-    let parts =
-        view.desired.cluster.queues.iter().map(|queue| Fleet::new(view, queue).plan(head_ready));
+    let queues = view.desired.cluster.queues.iter();
+    let parts = queues.map(|queue| {
+        let standing = Fleet::standing(view, queue).plan(head_ready);
+        standing.and(growth::growth(view, queue, head_ready))
+    });
     Part::all(parts, "Every queue has its nodes")
 }
 
 /// What goes back whatever comes of the spec: gangs given up, nodes without a slot.
 pub(super) fn give_back(view: &View<'_>) -> Part {
-    let parts = view.desired.cluster.queues.iter().map(|queue| {
-        let fleet = Fleet::new(view, queue);
-        match view.strange(&thing(&queue.name)) {
-            Some(strange) => newer(strange),
-            None => fleet.cleanup().and(fleet.gang().unwrap_or_else(|| Part::ready(""))),
-        }
+    let queues = view.desired.cluster.queues.iter();
+    let fleets = queues.flat_map(|queue| {
+        [Fleet::standing(view, queue)].into_iter().chain(growth::gangs(view, queue))
+    });
+    let parts = fleets.map(|fleet| match view.strange(&fleet.thing) {
+        Some(strange) => newer(strange),
+        None => fleet.cleanup().and(fleet.under_way().unwrap_or_else(|| Part::ready(""))),
     });
     Part::all(parts, "")
 }
 
-/// Name of a queue among the intents.
-pub(super) fn thing(queue: &str) -> String {
-    format!("queue/{queue}")
+/// Name of a queue's nodes among the intents: those that always run, or those of a gang.
+pub(super) fn thing(queue: &str, gang: &str) -> String {
+    if gang.is_empty() { format!("queue/{queue}") } else { format!("queue/{queue}/{gang}") }
 }
 
-/// One queue with everything seen of it.
+/// The queue and the gang an intent is for.
+pub(super) fn place(thing: &str) -> Option<(&str, &str)> {
+    let rest = thing.strip_prefix("queue/")?;
+    Some(rest.split_once('/').unwrap_or((rest, "")))
+}
+
+/// Nodes launched together, with everything seen of them.
 pub(super) struct Fleet<'a> {
     pub view: &'a View<'a>,
     pub queue: &'a Queue,
+    /// Its gang; empty for the nodes that always run.
+    pub gang: &'a str,
+    /// Its name among the intents.
+    pub thing: String,
+    /// The nodes it should have; nothing while nobody can say.
+    pub wanted: Option<Slots>,
     pub intent: Option<&'a Intent>,
     pub seen: Vec<&'a Instance>,
 }
 
 impl<'a> Fleet<'a> {
-    pub fn new(view: &'a View<'a>, queue: &'a Queue) -> Self {
-        let seen = view.instances(&queue_role(&queue.name)).collect();
-        Self { view, queue, intent: view.intent(&thing(&queue.name)), seen }
+    /// The nodes that always run.
+    pub fn standing(view: &'a View<'a>, queue: &'a Queue) -> Self {
+        Self::new(view, queue, "", Some(queue.nodes.clone()))
     }
 
-    /// Nodes the scheduler can use.
+    pub fn new(view: &'a View<'a>, queue: &'a Queue, gang: &'a str, wanted: Option<Slots>) -> Self {
+        let role = queue_role(&queue.name);
+        let of_queue = view.instances(&role);
+        let seen = of_queue.filter(|node| gang_of(node) == gang).collect();
+        let thing = thing(&queue.name, gang);
+        let intent = view.intent(&thing);
+        Self { view, queue, gang, thing, wanted, intent, seen }
+    }
+
+    /// How many of its nodes the scheduler can use.
     pub fn ready(&self) -> usize {
         self.members().filter(|node| self.is_ready(node)).count()
     }
 
-    /// Zone of the live nodes.
-    pub fn zone(&self) -> Option<&'a str> {
-        self.members().map(|node| node.zone.as_str()).next()
-    }
-
     fn plan(&self, head_ready: bool) -> Part {
-        if let Some(strange) = self.view.strange(&thing(&self.queue.name)) {
+        if let Some(strange) = self.view.strange(&self.thing) {
             return newer(strange);
         }
         let cleanup = self.cleanup();
-        let gang = self.gang();
-        match gang {
+        match self.under_way() {
             Some(gang) => cleanup.and(gang),
             None => cleanup.and(self.complete(head_ready)),
         }
     }
 
-    /// Live instances that count: not of a gang given up, not surplus.
-    fn members(&self) -> impl Iterator<Item = &'a Instance> + '_ {
+    /// Live instances that count: not of a gang given up.
+    pub fn members(&self) -> impl Iterator<Item = &'a Instance> + '_ {
         let live = self.seen.iter().copied().filter(|node| node.state.is_live());
         live.filter(|node| !self.is_given_up(node))
     }
@@ -91,15 +112,17 @@ impl<'a> Fleet<'a> {
         })
     }
 
+    /// Whether the scheduler can use a node; what it said of an earlier launch does not count.
     pub fn is_ready(&self, node: &Instance) -> bool {
-        let report = self.view.observed.report.iter();
-        report
-            .flat_map(|report| &report.nodes)
-            .any(|told| told.instance_id == node.id.0 && told.ready)
+        let attempt = attempt_of(&node.tags);
+        let Some(slot) = slot_of(node) else { return false };
+        let fleets = self.view.observed.report.iter().flat_map(|report| &report.fleets);
+        let mut own = fleets.filter(|told| told.queue == self.queue.name && told.gang == self.gang);
+        own.any(|told| told.attempt == attempt && told.ready.contains(slot))
     }
 
     /// Ends what was given up, what has no slot any more, and second holders of a slot.
-    fn cleanup(&self) -> Part {
+    pub fn cleanup(&self) -> Part {
         let mut ends = vec![];
         let given_up =
             self.seen.iter().filter(|node| node.state.is_live() && self.is_given_up(node));
@@ -107,14 +130,7 @@ impl<'a> Fleet<'a> {
         if let (false, Some(intent)) = (given_up.is_empty(), self.intent) {
             ends.push(Step::Terminate { instances: given_up, because: intent.reason.clone() });
         }
-        let mut taken = BTreeSet::new();
-        let mut members: Vec<_> = self.members().collect();
-        members.sort_by_key(|node| std::cmp::Reverse(attempt_of(&node.tags)));
-        let surplus = members.into_iter().filter(|node| {
-            let slot = slot_of(node);
-            !self.queue.nodes.contains(&slot) || !taken.insert(slot)
-        });
-        let surplus: Vec<_> = surplus.map(|node| node.id.clone()).collect();
+        let surplus = self.surplus();
         if !surplus.is_empty() {
             let because = format!("queue {} has no slot for them", self.queue.name);
             ends.push(Step::Terminate { instances: surplus, because });
@@ -122,32 +138,50 @@ impl<'a> Fleet<'a> {
         Part::all(ends.into_iter().map(|step| Part::step("Instances are being ended", step)), "")
     }
 
+    fn surplus(&self) -> Vec<crate::cloud::InstanceId> {
+        let Some(wanted) = &self.wanted else { return vec![] };
+        let mut taken = BTreeSet::new();
+        let mut members: Vec<_> = self.members().collect();
+        members.sort_by_key(|node| std::cmp::Reverse(attempt_of(&node.tags)));
+        let surplus = members.into_iter().filter(|node| {
+            !slot_of(node).is_some_and(|slot| wanted.contains(slot) && taken.insert(slot))
+        });
+        surplus.map(|node| node.id.clone()).collect()
+    }
+
+    /// The nodes that it should have and that nobody is.
+    pub fn missing(&self) -> Slots {
+        let filled = self.members().filter_map(slot_of).collect();
+        self.wanted.as_ref().map(|wanted| wanted.without(&filled)).unwrap_or_default()
+    }
+
     /// Nothing is under way: are all slots filled and ready? Else launch what is missing.
     fn complete(&self, head_ready: bool) -> Part {
-        let filled: BTreeSet<_> = self.members().map(slot_of).collect();
-        let missing: Vec<_> =
-            self.queue.nodes.iter().filter(|slot| !filled.contains(*slot)).cloned().collect();
+        let missing = self.missing();
         if missing.is_empty() {
             return self.call_off().unwrap_or_else(|| self.verdict_of_nodes());
         }
+        if let Some(wait) = self.obstacle(head_ready) {
+            return Part { waits: vec![wait], ..Part::pending() };
+        }
+        self.launch(&missing, Payload::default())
+    }
+
+    /// What a launch has to wait for.
+    pub fn obstacle(&self, head_ready: bool) -> Option<Wait> {
         let begins = self.intent.is_none_or(|intent| match intent.state {
             IntentState::Settled | IntentState::Abandoned => true,
             IntentState::Open | IntentState::Acted => false,
         });
         if !head_ready && begins {
-            let wait = Wait::HeadFirst { queue: self.queue.name.clone() };
-            return Part { waits: vec![wait], ..Part::pending() };
+            return Some(Wait::HeadFirst { queue: self.queue.name.clone() });
         }
         let ending = self.seen.iter().any(|node| node.state.is_live() && self.is_given_up(node));
-        if ending || self.may_hide() {
-            let thing = thing(&self.queue.name);
-            return Part { waits: vec![Wait::Visible { thing }], ..Part::pending() };
-        }
-        self.launch(&missing)
+        (ending || self.may_hide()).then(|| Wait::Visible { thing: self.thing.clone() })
     }
 
     /// A launch for slots that turned out to be filled: what it may have made shows in time.
-    fn call_off(&self) -> Option<Part> {
+    pub fn call_off(&self) -> Option<Part> {
         let open = self.intent.filter(|intent| intent.state == IntentState::Open)?;
         let nodes = self.verdict_of_nodes();
         if self.view.since(open) >= self.view.desired.settings.lookup_window {
@@ -158,34 +192,38 @@ impl<'a> Fleet<'a> {
         Some(Part { waits: vec![Wait::LookUp { thing: open.thing.clone() }], ..nodes })
     }
 
-    fn launch(&self, missing: &[String]) -> Part {
-        let thing = thing(&self.queue.name);
+    /// The verdict when the missing nodes would pass a limit of the operator.
+    pub fn over_limit(&self, missing: &Slots) -> Option<Verdict> {
         let count = i64::try_from(missing.len()).unwrap_or(i64::MAX);
-        let ask = Ask { thing: &thing, types: &self.queue.types, count };
-        if let Some(excess) = preflight::over_limit(self.view, &ask) {
+        let ask = Ask { thing: &self.thing, types: &self.queue.types, count };
+        preflight::over_limit(self.view, &ask)
+    }
+
+    pub fn launch(&self, missing: &Slots, first: Payload) -> Part {
+        if let Some(excess) = self.over_limit(missing) {
             return Part::new(excess);
         }
         let seen = self.seen.iter().map(|node| attempt_of(&node.tags)).max().unwrap_or_default();
+        let rungs = self.rungs(missing);
+        let absence = Absence::Ended;
         let making =
-            Making { thing: &thing, seen, rungs: self.rungs(missing), absence: Absence::Ended };
-        making.pursue(self.view, |payload, attempt| {
-            launch::gang(self.view, self.queue, payload, attempt)
-        })
+            Making { thing: &self.thing, seen, rungs, absence, first, once: !self.gang.is_empty() };
+        making.pursue(self.view, |payload, attempt| launch::gang(self, payload, attempt))
     }
 
     /// The ladder: type by type, and for each type subnet by subnet, where it is offered. A queue
     /// in a placement group stays in the zone of its living nodes.
-    fn rungs(&self, missing: &[String]) -> Vec<Payload> {
-        let pinned = self.queue.grouped.then(|| self.zone()).flatten();
+    fn rungs(&self, missing: &Slots) -> Vec<Payload> {
+        let pinned = self.queue.grouped.then(|| self.pinned()).flatten();
         let mut rungs = vec![];
         for instance_type in &self.queue.types {
             for (subnet, zone) in preflight::places(self.view, instance_type) {
-                if pinned.is_none_or(|pin| pin == zone) {
+                if pinned.as_deref().is_none_or(|pin| pin == zone) {
                     rungs.push(Payload {
                         instance_type: instance_type.clone(),
                         subnet: subnet.to_string(),
                         zone: zone.to_owned(),
-                        slots: missing.to_vec(),
+                        slots: missing.clone(),
                         ..Payload::default()
                     });
                 }
@@ -194,8 +232,23 @@ impl<'a> Fleet<'a> {
         rungs
     }
 
+    /// The zone that living nodes, or another gang on its way, bind the queue to.
+    fn pinned(&self) -> Option<String> {
+        let living = zone(self.view, self.queue).map(str::to_owned);
+        living.or_else(|| {
+            let others = self.view.observed.object.status.intents.iter().filter(|other| {
+                let under_way = matches!(other.state, IntentState::Open | IntentState::Acted);
+                under_way && other.thing != self.thing
+            });
+            let mut own_queue = others.filter(|other| {
+                place(&other.thing).is_some_and(|(queue, _)| queue == self.queue.name)
+            });
+            own_queue.next().map(|other| Payload::of(other).zone)
+        })
+    }
+
     pub fn verdict_of_nodes(&self) -> Part {
-        let (ready, wanted) = (self.ready(), self.queue.nodes.len());
+        let (ready, wanted) = (self.ready(), self.wanted.as_ref().map_or(0, Slots::len));
         if ready >= wanted {
             return Part::ready("");
         }
@@ -206,14 +259,19 @@ impl<'a> Fleet<'a> {
     }
 }
 
-/// The node names of an instance's gang, by launch index.
-pub(super) fn slots(node: &Instance) -> Vec<String> {
-    let text = node.tags.get(SLOTS).map_or("", String::as_str);
-    text.split(',').filter(|slot| !slot.is_empty()).map(str::to_owned).collect()
+/// Zone of the queue's live nodes.
+pub(super) fn zone<'a>(view: &View<'a>, queue: &Queue) -> Option<&'a str> {
+    let role = queue_role(&queue.name);
+    let mut nodes = view.instances(&role);
+    nodes.find(|node| node.state.is_live()).map(|node| node.zone.as_str())
 }
 
-/// The node name an instance boots under: its gang's slots by launch index.
-fn slot_of(node: &Instance) -> String {
-    let index = usize::try_from(node.launch_index).unwrap_or(usize::MAX);
-    slots(node).into_iter().nth(index).unwrap_or_default()
+/// The gang a node was launched for; empty for one that always runs.
+pub(super) fn gang_of(node: &Instance) -> &str {
+    node.tags.get(GANG).map_or("", String::as_str)
+}
+
+/// The number of a node: its gang's slots by launch index.
+pub(super) fn slot_of(node: &Instance) -> Option<i32> {
+    slots_of(&node.tags).nth(node.launch_index)
 }

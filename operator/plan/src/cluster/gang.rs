@@ -3,8 +3,9 @@
 use hpc_crds::{Intent, IntentState};
 
 use crate::intents::{self, Cause, Payload, Proposal};
+use crate::names::slots_of;
 
-use super::fleets::{Fleet, slots, thing};
+use super::fleets::{Fleet, slot_of};
 use super::making::give_up;
 use super::observed::Instance;
 use super::part::{Part, Verdict, attempt_of};
@@ -12,8 +13,10 @@ use super::wait::Wait;
 
 impl<'a> Fleet<'a> {
     /// A gang between its launch and being whole; `None` when none is under way.
-    pub(super) fn gang(&self) -> Option<Part> {
-        let latest = self.seen.iter().map(|node| attempt_of(&node.tags)).max();
+    pub(super) fn under_way(&self) -> Option<Part> {
+        // A job's gang of which nothing lives is over: nobody asks for it under this name again.
+        let counts = |node: &&&Instance| self.gang.is_empty() || node.state.is_live();
+        let latest = self.seen.iter().filter(counts).map(|node| attempt_of(&node.tags)).max();
         match (self.intent, latest) {
             (None, Some(attempt)) => self.adopt(attempt),
             (Some(intent), Some(attempt)) if intent.attempt < attempt => self.adopt(attempt),
@@ -35,14 +38,14 @@ impl<'a> Fleet<'a> {
         let payload = Payload {
             instance_type: first.instance_type.clone(),
             zone: first.zone.clone(),
-            slots: slots(first),
+            slots: slots_of(&first.tags),
             ..Payload::default()
         };
         let ids: Vec<_> = gang.clone().map(|node| node.id.0.clone()).collect();
         let was_whole = gang.any(|node| self.is_ready(node));
         let proposal = Proposal {
             owner: &self.view.desired.owner,
-            thing: &thing(&self.queue.name),
+            thing: &self.thing,
             attempt,
             body_hash: intents::hash(&payload),
             payload,
@@ -71,14 +74,28 @@ impl<'a> Fleet<'a> {
         self.seen.iter().copied().filter(move |node| attempt_of(&node.tags) == attempt)
     }
 
-    /// A launched gang: whole, still coming, or to be given back.
+    /// Those of an attempt that are still wanted.
+    fn crew(&self, intent: &Intent) -> impl Iterator<Item = &'a Instance> + '_ {
+        self.of(intent).filter(|node| {
+            let wants = |slot| self.wanted.as_ref().is_none_or(|wanted| wanted.contains(slot));
+            slot_of(node).is_some_and(wants)
+        })
+    }
+
+    /// A launched gang: whole, still coming, or to be given back. Members whose job went away in
+    /// the meantime do not count.
     fn grown(&self, intent: &Intent) -> Option<Part> {
-        let wanted = Payload::of(intent).slots.len();
-        if let Some(dead) = self.of(intent).find(|node| !node.state.is_live()) {
+        let launched = Payload::of(intent).slots;
+        let dropped = self.wanted.as_ref().map_or(0, |wanted| launched.without(wanted).len());
+        let wanted = launched.len() - dropped;
+        if wanted == 0 && dropped > 0 {
+            return None;
+        }
+        if let Some(dead) = self.crew(intent).find(|node| !node.state.is_live()) {
             return Some(self.lost_member(intent, dead));
         }
-        let ready = self.of(intent).filter(|node| self.is_ready(node)).count();
-        let seen = self.of(intent).count();
+        let ready = self.crew(intent).filter(|node| self.is_ready(node)).count();
+        let seen = self.crew(intent).count();
         if ready >= wanted {
             return Some(Part {
                 intents: vec![intents::turn(intent, IntentState::Settled, self.view.now)],
@@ -104,7 +121,7 @@ impl<'a> Fleet<'a> {
         }
         Part::waiting(
             format!("Queue {}: {seen} of {wanted} nodes are visible", self.queue.name),
-            Wait::Visible { thing: thing(&self.queue.name) },
+            Wait::Visible { thing: self.thing.clone() },
         )
     }
 

@@ -44,6 +44,8 @@ fn interface<'a>(view: &View<'a>) -> (Option<&'a Interface>, Part) {
             seen: 0,
             rungs: vec![Payload::default()],
             absence: Absence::Unproven,
+            first: Payload::default(),
+            once: false,
         }
         .pursue(view, |_, attempt| {
             Body::Interface(InterfaceBody {
@@ -68,8 +70,14 @@ fn state_volume<'a>(view: &View<'a>) -> (Option<&'a Volume>, Part) {
     let zone = view.subnet(&view.desired.cluster.head_subnet).map(|subnet| subnet.zone.clone());
     let Some(found) = current_volume(view) else {
         let payload = Payload { zone: zone.unwrap_or_default(), ..Payload::default() };
-        let making =
-            Making { thing: STATE, seen: 0, rungs: vec![payload], absence: Absence::Unproven };
+        let making = Making {
+            thing: STATE,
+            seen: 0,
+            rungs: vec![payload],
+            absence: Absence::Unproven,
+            first: Payload::default(),
+            once: false,
+        };
         let part = making.pursue(view, |payload, attempt| {
             Body::Volume(VolumeBody {
                 zone: payload.zone.clone(),
@@ -138,6 +146,8 @@ fn launch(view: &View<'_>, interface: &Interface, volume: &Volume) -> Part {
         seen: seen.unwrap_or_default(),
         rungs: vec![payload],
         absence: Absence::Ended,
+        first: Payload::default(),
+        once: false,
     };
     making.pursue(view, |payload, attempt| launch::head(view, payload, attempt))
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use crate::cloud::{InstanceType, Nic, NicKind};
 use crate::intents::Payload;
-use crate::names::{HEAD, HEAD_INTERFACE, NODES, SLOTS, STATE, queue_role};
-use crate::node::{self, Boot, Mount, QueueNodes, Role};
+use crate::names::{GANG, HEAD, HEAD_INTERFACE, NODES, STATE, queue_role, slot_tags};
+use crate::node::{self, Boot, Launch, Mount, QueueNodes, Role};
 
 use super::desired::{DEFAULT_USER, Queue};
+use super::fleets::Fleet;
 use super::part::View;
 use super::step::{Body, LaunchBody};
 use super::storage;
@@ -60,12 +61,16 @@ pub(super) fn head(view: &View<'_>, payload: &Payload, attempt: i32) -> Body {
 }
 
 /// A gang of nodes.
-pub(super) fn gang(view: &View<'_>, queue: &Queue, payload: &Payload, attempt: i32) -> Body {
+pub(super) fn gang(fleet: &Fleet<'_>, payload: &Payload, attempt: i32) -> Body {
+    let (view, queue) = (fleet.view, fleet.queue);
     let cluster = &view.desired.cluster;
     let role = queue_role(&queue.name);
     let kind = view.observed.types.get(&payload.instance_type);
     let mut tags = view.tags(&role, attempt);
-    tags.insert(SLOTS.to_owned(), payload.slots.join(","));
+    tags.extend(slot_tags(&payload.slots));
+    if !fleet.gang.is_empty() {
+        tags.insert(GANG.to_owned(), fleet.gang.to_owned());
+    }
     Body::Launch(LaunchBody {
         count: i32::try_from(payload.slots.len()).unwrap_or_default(),
         instance_type: payload.instance_type.clone(),
@@ -79,7 +84,12 @@ pub(super) fn gang(view: &View<'_>, queue: &Queue, payload: &Payload, attempt: i
         key_name: cluster.key_name.clone(),
         user_data: node::user_data(&boot(
             view,
-            Role::Compute { queue: queue.name.clone(), node_names: payload.slots.clone() },
+            Role::Compute(Launch {
+                queue: queue.name.clone(),
+                gang: fleet.gang.to_owned(),
+                attempt,
+                slots: payload.slots.clone(),
+            }),
         )),
         tags,
     })
@@ -130,7 +140,9 @@ fn nodes(types: &BTreeMap<String, InstanceType>, queue: &Queue) -> QueueNodes {
     let kind = queue.types.first().and_then(|name| types.get(name));
     QueueNodes {
         name: queue.name.clone(),
-        nodes: queue.nodes.clone(),
+        standing: queue.nodes.clone(),
+        most: queue.most,
+        idle_seconds: queue.idle_timeout.as_secs(),
         cpus: kind.map_or(1, |kind| kind.vcpus),
         memory_mib: kind.map_or(1, |kind| kind.memory_mib * 95 / 100),
         efa: queue.efa,

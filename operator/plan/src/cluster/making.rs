@@ -27,6 +27,10 @@ pub(super) struct Making<'a> {
     pub rungs: Vec<Payload>,
     /// What absence means once it was seen whole.
     pub absence: Absence,
+    /// What the first attempt takes over from earlier ones of its kind.
+    pub first: Payload,
+    /// The ladder is walked once; somebody else asks again.
+    pub once: bool,
 }
 
 /// What it means that a thing is not in the observation although it was seen whole before.
@@ -42,7 +46,7 @@ impl Making<'_> {
     /// What to do about it now. `body` is the whole request of one attempt.
     pub fn pursue(&self, view: &View<'_>, body: impl Fn(&Payload, i32) -> Body) -> Part {
         match view.stored(self.thing) {
-            None => self.propose(view, &Payload::default(), body),
+            None => self.propose(view, &self.first, body),
             Some(intent) if !intents::is_known(intent) => newer(intent),
             Some(intent) => match intent.state {
                 IntentState::Open => self.resume(view, intent, body),
@@ -50,7 +54,7 @@ impl Making<'_> {
                 IntentState::Settled if self.absence == Absence::Unproven => {
                     self.lose_sight(view, intent)
                 }
-                IntentState::Settled => self.propose(view, &Payload::default(), body),
+                IntentState::Settled => self.propose(view, &self.first, body),
                 IntentState::Abandoned => self.retry(view, intent, body),
             },
         }
@@ -126,9 +130,13 @@ impl Making<'_> {
         let failed = Payload::of(intent);
         let (cause, detail) = Cause::read(intent);
         if !self.is_same(intent, &failed, &body(&failed, intent.attempt)) {
-            return self.propose(view, &Payload::default(), body);
+            return self.propose(view, &self.first, body);
         }
         let next = self.next(&failed, cause);
+        if self.once && next.round > failed.round {
+            let wait = Wait::Scheduler { thing: self.thing.to_owned() };
+            return Part { waits: vec![wait], ..Part::new(refusal(cause, detail.to_owned())) };
+        }
         if is_over(&next, cause) {
             return Part {
                 waits: vec![Wait::Human { because: intent.reason.clone() }],
@@ -252,7 +260,7 @@ fn refusal(cause: Option<Cause>, message: String) -> Verdict {
 }
 
 /// The reason a cause shows as, and whether attempts that end so are counted and bounded.
-const fn reason_of(cause: Option<Cause>) -> (Reason, bool) {
+pub(super) const fn reason_of(cause: Option<Cause>) -> (Reason, bool) {
     match cause {
         Some(Cause::Capacity | Cause::Partial) => (Reason::InsufficientCapacity, false),
         Some(Cause::Quota) => (Reason::QuotaExceeded, false),

@@ -10,6 +10,7 @@ mod facts;
 mod fleets;
 mod gang;
 mod gate;
+mod growth;
 mod head;
 mod launch;
 mod making;
@@ -33,6 +34,7 @@ pub use wait::Wait;
 use jiff::Timestamp;
 
 use crate::Plan;
+pub(crate) use part::attempt_of;
 use part::{Part, Parts, View};
 
 /// What to do now for this cluster, and what it waits for. Total: it has an answer for everything.
@@ -60,8 +62,9 @@ fn standing(view: &View<'_>) -> Parts {
     }
     let storage = if network.is_ready() { storage::storage(view) } else { Part::kept() };
     let head = if network.is_ready() { head::head(view, storage.is_ready()) } else { Part::kept() };
-    let fleets =
-        fleets::fleets(view, storage.is_ready() && head.is_ready()).and(strays::strays(view));
+    let fleets = fleets::fleets(view, storage.is_ready() && head.is_ready())
+        .and(growth::answers(view))
+        .and(strays::strays(view));
     Parts { network, storage, head, fleets, whole: None }
 }
 

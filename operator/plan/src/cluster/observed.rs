@@ -13,6 +13,7 @@ use crate::cloud::{
     Failure, FileSystemId, GroupId, InstanceId, InstanceType, InterfaceId, Rule, SubnetId, Tags,
     VolumeId,
 };
+use crate::slots::Slots;
 
 /// Everything read in one pass.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,6 +56,8 @@ pub struct Observed {
     pub agents_online: Vec<InstanceId>,
     /// What the head last reported.
     pub report: Option<Report>,
+    /// What the head was last told of demands that cannot be met.
+    pub answers: Option<String>,
     /// Instances of the whole installation that live now, this cluster's included.
     pub installation_instances: i64,
     /// Their price, micro-dollars per hour.
@@ -271,22 +274,39 @@ pub struct Report {
     pub step: String,
     /// Last lines of that step.
     pub message: String,
-    /// Nodes the scheduler can use.
-    pub nodes: Vec<ReportedNode>,
+    /// Nodes the scheduler can use, by launch.
+    pub fleets: Vec<ReportedFleet>,
+    /// What jobs want beyond the nodes that always run.
+    pub demand: Vec<Demand>,
     /// The nodes that fare worst.
     pub worst: Vec<WorstNode>,
 }
 
-/// One node as the scheduler sees it.
+/// The usable nodes of one launch. A number alone would not do: the node that bore it before may
+/// have been ready as well.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct ReportedNode {
-    /// Its name.
-    pub name: String,
-    /// The instance behind it.
-    pub instance_id: String,
-    /// Whether the scheduler can place jobs on it.
-    pub ready: bool,
+pub struct ReportedFleet {
+    /// Their queue.
+    pub queue: String,
+    /// Their gang; empty for nodes that always run.
+    pub gang: String,
+    /// The attempt that launched them.
+    pub attempt: i32,
+    /// Those the scheduler can place jobs on.
+    pub ready: Slots,
+}
+
+/// Nodes the scheduler has resumed for one job: all or nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Demand {
+    /// Names the resumption; never used twice in the life of a cluster.
+    pub gang: String,
+    /// Of which queue.
+    pub queue: String,
+    /// Which nodes.
+    pub slots: Slots,
 }
 
 /// A node that did not come up.
@@ -330,6 +350,7 @@ impl Outcome {
             | Step::CreateDocument { .. }
             | Step::AttachVolume { .. }
             | Step::TagRetained { .. }
+            | Step::Answer { .. }
             | Step::Terminate { .. }
             | Step::Delete { .. } => None,
         };

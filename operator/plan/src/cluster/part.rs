@@ -238,6 +238,6 @@ fn with_role<'a, T>(
 }
 
 /// The attempt a resource was made in; 0 when it is not told.
-pub(super) fn attempt_of(tags: &Tags) -> i32 {
+pub(crate) fn attempt_of(tags: &Tags) -> i32 {
     tags.get(ATTEMPT).and_then(|text| text.parse().ok()).unwrap_or_default()
 }

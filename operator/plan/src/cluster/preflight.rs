@@ -89,7 +89,7 @@ fn of_queue(view: &View<'_>, queue: &Queue) -> Option<Fault> {
         return Some(fault(part, Reason::UnsupportedConfiguration, message));
     }
     let nowhere = queue.types.iter().all(|name| places(view, name).is_empty());
-    (nowhere && !queue.nodes.is_empty()).then(|| {
+    (nowhere && queue.most > 0).then(|| {
         let zones: Vec<_> = zones(view).collect();
         let message = not_offered(&field, &queue.types.join("' or '"), &zones.join(", "));
         fault(part, Reason::NotOffered, message)

@@ -13,11 +13,12 @@ use crate::cloud::{Failure, Kind};
 use crate::intents::{self, Cause, Payload};
 use crate::{Plan, Requeue};
 
+use super::desired::Goal;
 use super::facts::facts;
 use super::observed::Outcome;
 use super::part::{Part, Parts, Verdict, View};
 use super::wait::Wait;
-use super::{ClusterPlan, fleets, gate};
+use super::{ClusterPlan, fleets, gate, growth};
 
 /// How soon to look again while something is under way.
 const BUSY: Duration = Duration::from_secs(2);
@@ -92,9 +93,9 @@ fn requeue(parts: &[Part]) -> Requeue {
 fn patience(wait: &Wait) -> Duration {
     match wait {
         Wait::Human { .. } | Wait::NewerIntent { .. } | Wait::HeadFirst { .. } => STUCK,
-        Wait::Retry { seconds, .. } | Wait::SecondLook { seconds } => {
-            Duration::from_secs(seconds + 1).clamp(BUSY, STUCK)
-        }
+        Wait::Retry { seconds, .. }
+        | Wait::Remembered { seconds, .. }
+        | Wait::SecondLook { seconds } => Duration::from_secs(seconds + 1).clamp(BUSY, STUCK),
         Wait::Read(_)
         | Wait::Intent { .. }
         | Wait::Visible { .. }
@@ -112,6 +113,7 @@ fn patience(wait: &Wait) -> Duration {
         | Wait::Terminating { .. }
         | Wait::Gone { .. }
         | Wait::Marked { .. }
+        | Wait::Scheduler { .. }
         | Wait::Hidden => BUSY,
     }
 }
@@ -134,6 +136,7 @@ fn conditions(view: &View<'_>, parts: &Parts) -> Vec<Condition> {
     let before = &view.observed.object.status.conditions;
     let mut set = ConditionSet::new(before, view.desired.generation, view.now);
     simulated(view, &mut set);
+    growth(view, &mut set);
     if let Some(whole) = &parts.whole {
         for part in ConditionType::CLUSTER_PARTS {
             keep(&mut set, part, whole);
@@ -180,6 +183,16 @@ fn simulated(view: &View<'_>, set: &mut ConditionSet<'_>) {
     if !fabric.is_empty() {
         let message = format!("AWS is simulated and the {fabric} provider stands in for EFA");
         set.set(ConditionType::Simulated, ConditionStatus::True, Reason::Simulated, &message);
+    }
+}
+
+/// Only while the queues cannot grow as jobs want it.
+fn growth(view: &View<'_>, set: &mut ConditionSet<'_>) {
+    if view.desired.goal != Goal::Present || !view.observed.failures.is_empty() {
+        return;
+    }
+    if let Some(verdict) = growth::blocked(view) {
+        state(set, ConditionType::GrowthBlocked, &verdict);
     }
 }
 
@@ -240,7 +253,9 @@ impl ClusterStatus {
 
     fn remember_capacity(&mut self, intent: &Intent, failure: &Failure) {
         let queue =
-            self.status.queues.iter_mut().find(|queue| fleets::thing(&queue.name) == intent.thing);
+            self.status.queues.iter_mut().find(|queue| {
+                fleets::place(&intent.thing).is_some_and(|(name, _)| name == queue.name)
+            });
         if let (Some(queue), Kind::Capacity) = (queue, failure.kind) {
             let payload = Payload::of(intent);
             queue.last_capacity_error = Some(CapacityError {

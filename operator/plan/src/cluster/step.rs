@@ -76,6 +76,13 @@ pub enum Step {
         /// Device name asked for, `/dev/sdf`.
         device: String,
     },
+    /// Tell the head what its jobs cannot have now.
+    Answer {
+        /// Name of the parameter.
+        parameter: String,
+        /// The whole answer, JSON.
+        text: String,
+    },
     /// Mark what outlives the object, before the finalizer goes; mark a file system as mounted,
     /// before it is.
     TagRetained {
@@ -196,7 +203,7 @@ pub struct LaunchBody {
     pub profile: String,
     /// Key pair for ssh.
     pub key_name: Option<String>,
-    /// Raw user data, before base64; at most 16,384 bytes.
+    /// User data, base64 of at most 16,384 bytes.
     pub user_data: String,
     /// Owner and user tags of instance, volumes and interfaces.
     pub tags: Tags,
@@ -215,6 +222,7 @@ impl Step {
                 Some("queue") => ConditionType::FleetsReady,
                 _ => ConditionType::HeadReady,
             },
+            Self::Answer { .. } => ConditionType::FleetsReady,
             Self::AttachVolume { .. } => ConditionType::HeadReady,
             Self::AddFinalizer
             | Self::RemoveFinalizer
@@ -284,6 +292,7 @@ impl fmt::Display for Step {
             Self::AttachVolume { volume, instance, .. } => {
                 write!(f, "attach {volume} to {instance}")
             }
+            Self::Answer { text, .. } => write!(f, "answer {text}"),
             Self::TagRetained { resource, tags } => {
                 let keys: Vec<_> = tags.keys().map(String::as_str).collect();
                 write!(f, "mark {resource} with {}", keys.join(" "))

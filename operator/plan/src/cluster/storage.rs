@@ -88,6 +88,8 @@ fn make(view: &View<'_>, storage: &Storage, thing: &str) -> Part {
         seen: seen.unwrap_or_default(),
         rungs: vec![Payload::default()],
         absence: Absence::Unproven,
+        first: Payload::default(),
+        once: false,
     };
     making.pursue(view, |_, attempt| body(view, storage, attempt))
 }

@@ -54,6 +54,10 @@ pub enum Wait {
     Hidden,
     /// The second look before the finalizer goes.
     SecondLook { seconds: u64 },
+    /// What was given up is remembered for a while.
+    Remembered { thing: String, seconds: u64 },
+    /// The scheduler drops what it cannot have, and asks again.
+    Scheduler { thing: String },
     /// A human.
     Human { because: String },
 }
@@ -91,6 +95,10 @@ impl fmt::Display for Wait {
             Self::Marked { what } => write!(f, "{what} to be marked as retained"),
             Self::Hidden => f.write_str("what AWS does not show yet"),
             Self::SecondLook { seconds } => write!(f, "a second look in {seconds}s"),
+            Self::Remembered { thing, seconds } => {
+                write!(f, "{thing}: remembered for {seconds}s more")
+            }
+            Self::Scheduler { thing } => write!(f, "{thing}: the scheduler asks again"),
             Self::Human { because } => write!(f, "a human: {because}"),
         }
     }

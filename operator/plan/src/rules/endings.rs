@@ -8,7 +8,7 @@ use crate::cluster::{
     FileSystem, Goal, Instance, InstanceState, Lifecycle, Observed, Resource, Step,
 };
 use crate::intents;
-use crate::names::{ATTEMPT, MOUNTED, RETAINED, ROLE, storage_role};
+use crate::names::{ATTEMPT, GANG, HEAD, MOUNTED, RETAINED, ROLE, slots_of, storage_role};
 
 pub(super) fn the_finalizer_goes_last(case: Case<'_>) -> Vec<String> {
     if !case.plan.steps.contains(&Step::RemoveFinalizer) {
@@ -56,6 +56,7 @@ fn left(observed: &Observed) -> Vec<String> {
         .chain(observed.interfaces.iter().map(|found| found.id.to_string()))
         .chain(observed.placement_groups.iter().map(|found| found.name.clone()))
         .chain(observed.parameter_exists.then(|| "the parameter".to_owned()))
+        .chain(observed.answers.as_ref().map(|_| "the answers".to_owned()))
         .collect()
 }
 
@@ -77,6 +78,7 @@ pub(super) fn only_ours_is_touched(case: Case<'_>) -> Vec<String> {
         | Step::CreatePlacementGroup { .. }
         | Step::CreateDocument { .. }
         | Step::Create { .. } => true,
+        Step::Answer { parameter, .. } => *parameter == case.desired.owner.answers(),
     };
     let foreign = case.plan.steps.iter().filter(|step| !known(step));
     foreign.map(|step| format!("not seen as ours: {step}")).collect()
@@ -98,7 +100,10 @@ fn owned(case: Case<'_>, resource: &Resource) -> bool {
         Resource::PlacementGroup(name) => {
             return observed.placement_groups.iter().any(|found| found.name == *name);
         }
-        Resource::Parameter(name) => return *name == case.desired.owner.parameter(),
+        Resource::Parameter(name) => {
+            let owner = &case.desired.owner;
+            return *name == owner.parameter() || *name == owner.answers();
+        }
     };
     tags.is_some_and(|tags| case.is_ours(tags))
 }
@@ -158,7 +163,8 @@ pub(super) fn no_partial_gang_is_kept(case: Case<'_>) -> Vec<String> {
         let gang: Vec<_> = nodes.filter(|node| is_of(node, intent)).collect();
         let live = gang.iter().filter(|node| node.state.is_live() && !ended.contains(&node.id));
         let live = live.count();
-        let partial = gang.iter().any(|node| !node.state.is_live()) && !is_outdated(case, intent);
+        let lost = gang.iter().any(|node| !node.state.is_live() && !is_dropped(case, node));
+        let partial = lost && !is_outdated(case, intent);
         let broken = match intent.state {
             IntentState::Abandoned => !is_taken(case, intent),
             IntentState::Acted => partial && !is_given_up(case, intent),
@@ -187,8 +193,7 @@ fn is_given_up(case: Case<'_>, intent: &Intent) -> bool {
 /// A later attempt than the stored one is seen: the status was rolled back, and what it calls under
 /// way is over.
 fn is_outdated(case: Case<'_>, intent: &Intent) -> bool {
-    let role = intent.thing.replace("queue/", "queue-");
-    let gang = case.observed.instances.iter().filter(|node| node.tags.get(ROLE) == Some(&role));
+    let gang = case.observed.instances.iter().filter(|node| is_for(node, &intent.thing));
     let mut attempts = gang.filter_map(|node| node.tags.get(ATTEMPT)?.parse::<i32>().ok());
     attempts.any(|attempt| attempt > intent.attempt)
 }
@@ -197,8 +202,30 @@ fn is_gang(intent: &Intent) -> bool {
     intent.version == intents::VERSION && intent.thing.starts_with("queue/")
 }
 
+/// Whether a node was launched for a thing: `queue/NAME`, or `queue/NAME/GANG`.
+fn is_for(node: &Instance, thing: &str) -> bool {
+    let role = node.tags.get(ROLE).map_or("", String::as_str).replacen("queue-", "queue/", 1);
+    let place = node.tags.get(GANG).map_or_else(|| role.clone(), |gang| format!("{role}/{gang}"));
+    place == thing
+}
+
+/// Whether the scheduler no longer wants a node of a job: then it may end alone.
+fn is_dropped(case: Case<'_>, node: &Instance) -> bool {
+    let observed = case.observed;
+    let mut heads = observed.instances.iter();
+    let head = heads.find(|found| {
+        found.state.is_live() && found.tags.get(ROLE).is_some_and(|role| role == HEAD)
+    });
+    let report = observed.report.as_ref().filter(|report| {
+        report.state == "Ready" && head.is_some_and(|head| head.id.0 == report.instance_id)
+    });
+    let Some((report, gang)) = report.zip(node.tags.get(GANG)) else { return false };
+    let slot = slots_of(&node.tags).nth(node.launch_index);
+    let asked = report.demand.iter().filter(|asked| asked.gang == *gang);
+    !slot.is_some_and(|slot| asked.into_iter().any(|asked| asked.slots.contains(slot)))
+}
+
 fn is_of(node: &Instance, intent: &Intent) -> bool {
-    let role = intent.thing.replace("queue/", "queue-");
-    node.tags.get(ROLE) == Some(&role)
+    is_for(node, &intent.thing)
         && node.tags.get(ATTEMPT).is_some_and(|attempt| *attempt == intent.attempt.to_string())
 }

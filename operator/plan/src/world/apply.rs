@@ -37,6 +37,7 @@ impl World {
             | Step::Create { .. }
             | Step::AttachVolume { .. }
             | Step::TagRetained { .. }
+            | Step::Answer { .. }
             | Step::Terminate { .. }
             | Step::Delete { .. } => {
                 self.ledger.calls.0 += 1;
@@ -59,6 +60,10 @@ impl World {
             Step::Create { token, body, .. } => self.create(token, body),
             Step::AttachVolume { volume, instance, .. } => self.attach(volume, instance),
             Step::TagRetained { resource, tags } => self.mark(resource, tags),
+            Step::Answer { text, .. } => {
+                self.answers = Some(text.clone());
+                Ok(vec![])
+            }
             Step::Terminate { instances, .. } => self.terminate(instances),
             Step::Delete { resource, .. } => self.delete(resource),
         }
@@ -190,6 +195,7 @@ fn action(step: &Step) -> &'static str {
         Step::Create { body, .. } => super::create::action(body),
         Step::AttachVolume { .. } => "AttachVolume",
         Step::TagRetained { .. } => "CreateTags",
+        Step::Answer { .. } => "PutParameter",
         Step::Terminate { .. } => "TerminateInstances",
         Step::Delete { resource, .. } => super::delete::action(resource),
     }

@@ -9,8 +9,9 @@ use crate::cluster::{
     VolumeState,
 };
 use crate::intents;
-use crate::names::{HEAD, ROLE, SLOTS};
-use crate::node::USER_DATA_LIMIT;
+use crate::names::{HEAD, ROLE, slots_of};
+use crate::node::{USER_DATA_LIMIT, user_data_len};
+use crate::slots::Slots;
 
 use super::apply::{Answer, in_use, missing, short};
 use super::{Answered, FOREVER, FileServer, Machine, Port, Vault, World, failure};
@@ -198,7 +199,7 @@ impl World {
         if body.count < 1 {
             return invalid("MinCount must be positive");
         }
-        if body.user_data.len() > USER_DATA_LIMIT {
+        if user_data_len(&body.user_data) > USER_DATA_LIMIT {
             return invalid("User data is limited to 16384 bytes");
         }
         if body.interface.is_none() == body.nics.is_empty() {
@@ -261,13 +262,13 @@ impl World {
     /// Notes a launch into a slot that a live instance holds already, shown or not.
     fn judge_launch(&mut self, body: &LaunchBody) {
         let role = body.tags.get(ROLE).cloned().unwrap_or_default();
-        let slots = body.tags.get(SLOTS).map_or("", String::as_str);
-        let slots: Vec<_> = slots.split(',').collect();
+        let slots = slots_of(&body.tags);
         let live = self.instances.values().filter(|found| found.is_live() && found.role() == role);
-        let held = live.filter(|found| role == HEAD || slots.contains(&found.slot()));
-        let held: Vec<_> = held.map(|found| found.slot().to_owned()).collect();
+        let holds = |found: &Machine| found.slot().is_some_and(|slot| slots.contains(slot));
+        let held: Vec<_> = live.filter(|found| role == HEAD || holds(found)).collect();
         if !held.is_empty() {
-            self.ledger.sin(format!("{role} {} was launched twice", held.join(",")));
+            let held: Slots = held.into_iter().filter_map(Machine::slot).collect();
+            self.ledger.sin(format!("{role} {held} was launched twice"));
         }
     }
 }

@@ -46,10 +46,18 @@ impl World {
             Resource::Interface(id) => self.delete_interface(id),
             Resource::Volume(id) => self.delete_volume(id),
             Resource::FileSystem(id, _) => self.delete_file_system(id),
-            Resource::Parameter(name) => match self.parameter.take() {
-                Some(_) => Ok(vec![]),
-                None => Err(gone("DeleteParameter", "ParameterNotFound", name)),
-            },
+            Resource::Parameter(name) => {
+                let was_there = if *name == self.owner.answers() {
+                    self.answers.take().is_some()
+                } else {
+                    self.parameter.take().is_some()
+                };
+                if was_there {
+                    Ok(vec![])
+                } else {
+                    Err(gone("DeleteParameter", "ParameterNotFound", name))
+                }
+            }
         }
     }
 

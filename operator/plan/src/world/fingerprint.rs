@@ -28,6 +28,9 @@ impl World {
         (&self.groups, &self.placement_groups, &self.interfaces).hash(&mut hash);
         (&self.volumes, &self.instances, &self.file_systems).hash(&mut hash);
         (&self.document, &self.parameter, &self.tokens, &self.ledger).hash(&mut hash);
+        (&self.scheduler.jobs, &self.scheduler.gangs, self.scheduler.left(self.now))
+            .hash(&mut hash);
+        self.answers.hash(&mut hash);
         hash.finish()
     }
 }

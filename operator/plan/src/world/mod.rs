@@ -11,10 +11,12 @@ mod create;
 mod delete;
 mod fingerprint;
 mod observe;
+mod scheduler;
 mod things;
 mod tick;
 
 pub use catalog::{Catalog, Pace};
+pub use scheduler::{Gang, Job, Power, Scheduler};
 pub use things::{
     Answered, Count, FileServer, Hidden, Ledger, Machine, Net, Pool, Port, Told, Vault,
 };
@@ -66,6 +68,10 @@ pub struct World {
     pub document: Option<u8>,
     /// The head's parameter.
     pub parameter: Option<Told>,
+    /// What the head was told.
+    pub answers: Option<String>,
+    /// The head's scheduler.
+    pub scheduler: Scheduler,
     /// Resources of other objects of this name.
     pub strangers: Vec<Stranger>,
     /// Tokens AWS has seen, with their zone.
@@ -131,6 +137,8 @@ impl World {
             file_systems: BTreeMap::new(),
             document: None,
             parameter: None,
+            answers: None,
+            scheduler: Scheduler::default(),
             strangers: Vec::new(),
             tokens: BTreeMap::new(),
             fate: Fate::default(),
@@ -260,6 +268,7 @@ impl World {
             .chain(volumes)
             .chain(files)
             .chain(self.parameter.iter().map(|_| "parameter".to_owned()))
+            .chain(self.answers.iter().map(|_| "answers".to_owned()))
             .collect()
     }
 

@@ -3,7 +3,7 @@
 use crate::cloud::{Failure, Tags};
 use crate::cluster::{
     Account, FileSystem, Group, Instance, InstanceState, Interface, Lifecycle, Observed,
-    PlacementGroup, Report, ReportedNode, Volume,
+    PlacementGroup, Report, ReportedFleet, Volume,
 };
 use crate::names::HEAD;
 
@@ -37,6 +37,7 @@ impl World {
             parameter_exists: self.parameter.is_some(),
             agents_online: self.agents(),
             report: self.parameter.as_ref().map(said),
+            answers: self.answers.clone(),
             installation_instances: self.catalog.other_instances + live,
             installation_hourly_cost: running.filter_map(price).sum(),
             ..self.surroundings()
@@ -171,10 +172,11 @@ fn mount_name(found: &FileServer) -> String {
 }
 
 fn said(told: &Told) -> Report {
-    let nodes = told.nodes.iter().map(|(name, id, ready)| ReportedNode {
-        name: name.clone(),
-        instance_id: id.0.clone(),
-        ready: *ready,
+    let fleets = told.ready.iter().map(|((queue, gang, attempt), ready)| ReportedFleet {
+        queue: queue.clone(),
+        gang: gang.clone(),
+        attempt: *attempt,
+        ready: ready.iter().copied().collect(),
     });
     let failed = told.state == "Failed";
     Report {
@@ -182,7 +184,8 @@ fn said(told: &Told) -> Report {
         state: told.state.clone(),
         step: if failed { "slurm".to_owned() } else { "head-loop".to_owned() },
         message: if failed { "slurmctld: fatal".to_owned() } else { String::new() },
-        nodes: nodes.collect(),
+        fleets: fleets.collect(),
+        demand: told.demand.clone(),
         worst: vec![],
     }
 }

@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cloud::{GroupId, InstanceId, InterfaceId, Rule, Tags};
-use crate::cluster::{InstanceState, Lifecycle, VolumeState};
-use crate::names::{RETAINED, ROLE, SLOTS};
+use crate::cluster::attempt_of;
+use crate::cluster::{Demand, InstanceState, Lifecycle, VolumeState};
+use crate::names::{GANG, RETAINED, ROLE, slots_of};
 
 /// Ticks for which AWS does not show a thing yet.
 pub type Hidden = u8;
@@ -130,8 +131,10 @@ pub struct Told {
     pub head: InstanceId,
     /// `Booting`, `Ready`, `Failed`.
     pub state: String,
-    /// Name, instance and readiness of each node.
-    pub nodes: Vec<(String, InstanceId, bool)>,
+    /// Nodes that are ready, by queue, gang and attempt.
+    pub ready: BTreeMap<(String, String, i32), BTreeSet<i32>>,
+    /// What its scheduler wants.
+    pub demand: Vec<Demand>,
 }
 
 /// What AWS remembers of a token.
@@ -217,16 +220,16 @@ impl Machine {
         self.state == InstanceState::Terminated
     }
 
-    /// The node names of its gang.
-    pub fn slots(&self) -> impl Iterator<Item = &str> {
-        let text = self.tags.get(SLOTS).map_or("", String::as_str);
-        text.split(',').filter(|slot| !slot.is_empty())
+    /// Its number in its queue; none for a head.
+    pub fn slot(&self) -> Option<i32> {
+        slots_of(&self.tags).nth(self.index)
     }
 
-    /// Its own node name; empty for a head.
-    pub fn slot(&self) -> &str {
-        let index = usize::try_from(self.index).unwrap_or_default();
-        self.slots().nth(index).unwrap_or_default()
+    /// Queue, gang and attempt it was launched for.
+    pub fn launch(&self) -> (String, String, i32) {
+        let queue = self.role().strip_prefix("queue-").unwrap_or_default().to_owned();
+        let gang = self.tags.get(GANG).cloned().unwrap_or_default();
+        (queue, gang, attempt_of(&self.tags))
     }
 
     /// Another state, for so many ticks.

@@ -1,10 +1,12 @@
 //! Time in a world: what was made becomes visible, what is coming comes, what is going goes.
 
-use crate::cloud::InstanceId;
+use std::collections::{BTreeMap, BTreeSet};
+
 use crate::cluster::{InstanceState, Lifecycle, VolumeState};
 use crate::names::HEAD;
 
 use super::create::take;
+use super::scheduler::schedule;
 use super::{FOREVER, FileServer, Machine, Told, World};
 
 /// Everything one step further.
@@ -14,6 +16,9 @@ pub(super) fn tick(world: &mut World) {
     small(world);
     file_systems(world);
     machines(world);
+    if head_is_ready(world) {
+        schedule(world);
+    }
     report(world);
 }
 
@@ -143,13 +148,21 @@ fn report(world: &mut World) {
         (true, false) => "Ready",
         (false, _) => "Booting",
     };
-    let nodes = if state == "Ready" { nodes(world) } else { vec![] };
-    world.parameter = Some(Told { head: id.clone(), state: state.to_owned(), nodes });
+    let (ready, demand) = if state == "Ready" {
+        (ready(world), world.scheduler.demand())
+    } else {
+        (BTreeMap::new(), vec![])
+    };
+    world.parameter = Some(Told { head: id.clone(), state: state.to_owned(), ready, demand });
 }
 
-fn nodes(world: &World) -> Vec<(String, InstanceId, bool)> {
-    let nodes = world.instances.iter().filter(|(_, found)| found.role() != HEAD && found.is_live());
-    nodes
-        .map(|(id, found)| (found.slot().to_owned(), id.clone(), world.has_booted(found)))
-        .collect()
+fn ready(world: &World) -> BTreeMap<(String, String, i32), BTreeSet<i32>> {
+    let nodes = world.instances.values().filter(|found| found.is_live() && world.has_booted(found));
+    let mut ready: BTreeMap<_, BTreeSet<i32>> = BTreeMap::new();
+    for node in nodes {
+        if let Some(slot) = node.slot() {
+            ready.entry(node.launch()).or_default().insert(slot);
+        }
+    }
+    ready
 }

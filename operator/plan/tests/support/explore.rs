@@ -16,8 +16,9 @@ use std::fmt;
 
 use hpc_crds::{ConditionType, condition};
 use hpc_plan::cloud::{FileSystemId, InstanceId, Kind};
-use hpc_plan::cluster::{ClusterPlan, Desired, Goal, Lifecycle, Settings, Step};
+use hpc_plan::cluster::{ClusterPlan, Desired, Goal, Lifecycle, Queue, Settings, Step};
 use hpc_plan::rules::{Case, unrest};
+use hpc_plan::slots::Slots;
 use hpc_plan::world::{Ledger, Machine, Unseen, World};
 
 use super::lawful;
@@ -66,6 +67,8 @@ pub enum Fault {
     Unseen(Unseen),
     /// Something else is asked for.
     Asked(usize),
+    /// A job ends.
+    JobOver(usize),
     /// An instance ends.
     Killed(InstanceId),
     /// A file system turns FAILED.
@@ -100,6 +103,7 @@ impl Fault {
             | Self::Unseen(_)
             | Self::NoCapacity(_) => true,
             Self::Asked(_)
+            | Self::JobOver(_)
             | Self::Killed(_)
             | Self::Failed(_)
             | Self::Forgotten
@@ -123,6 +127,7 @@ impl Fault {
             Self::Blind(_) => "failed read",
             Self::Unseen(_) => "read that misses things",
             Self::Asked(_) => "spec edited or deleted",
+            Self::JobOver(_) => "job over",
             Self::Killed(_) => "instance died",
             Self::Failed(_) => "file system failed late",
             Self::Forgotten => "terminated not shown",
@@ -297,10 +302,11 @@ impl Explorer<'_> {
         assert_eq!(world.live("head"), 1, "heads{}", self.told(state));
         for queue in &desired.cluster.queues {
             let live = world.live(&format!("queue-{}", queue.name));
-            assert_eq!(live, queue.nodes.len(), "nodes of {}{}", queue.name, self.told(state));
+            let wanted = wanted(world, queue);
+            assert_eq!(live, wanted, "nodes of {}{}", queue.name, self.told(state));
         }
-        let wanted =
-            1 + desired.cluster.queues.iter().map(|queue| queue.nodes.len()).sum::<usize>();
+        let queues = desired.cluster.queues.iter();
+        let wanted = 1 + queues.map(|queue| wanted(world, queue)).sum::<usize>();
         let live = world.instances.values().filter(|found| found.is_live()).count();
         assert_eq!(live, wanted, "instances{}", self.told(state));
         let files = world.file_systems.values();
@@ -332,12 +338,19 @@ impl Explorer<'_> {
         let course = course.iter().map(|(count, text)| format!("{count} x {text}"));
         let machines = state.world.instances.iter().map(|(id, found)| {
             let slot = found.slot();
-            format!("{id} {} {slot} {} hidden {}", found.role(), found.state, found.hidden)
+            format!("{id} {} {slot:?} {} hidden {}", found.role(), found.state, found.hidden)
         });
         let (course, machines): (Vec<_>, Vec<_>) = (course.collect(), machines.collect());
         let (course, machines) = (course.join("--\n"), machines.join("\n"));
         format!("\n===== asked {}\n{course}\n===== {machines}", state.ask)
     }
+}
+
+/// Nodes that always run, and those of the jobs.
+fn wanted(world: &World, queue: &Queue) -> usize {
+    let jobs = world.scheduler.jobs.iter().filter(|job| job.queue == queue.name);
+    let slots: Slots = jobs.flat_map(|job| job.slots.iter()).collect();
+    queue.nodes.len() + slots.without(&queue.nodes).len()
 }
 
 /// What makes two states one.
@@ -388,6 +401,7 @@ fn mishaps(world: &World) -> Vec<Fault> {
     let files =
         world.file_systems.iter().filter(|(_, found)| found.lifecycle == Lifecycle::Available);
     faults.extend(files.map(|(id, _)| Fault::Failed(id.clone())));
+    faults.extend((0..world.scheduler.jobs.len()).map(Fault::JobOver));
     if world.instances.values().any(Machine::is_gone) {
         faults.push(Fault::Forgotten);
     }
@@ -451,6 +465,7 @@ fn suffer(scene: &Scene, mut state: State, plan: &ClusterPlan, fault: &Fault) ->
         Fault::Blind(kind) => world.fate.reads = vec![*kind],
         Fault::Unseen(what) => world.fate.unseen = Some(*what),
         Fault::Asked(ask) => state.ask = *ask,
+        Fault::JobOver(job) => drop(world.scheduler.jobs.remove(*job)),
         Fault::Killed(id) => world.kill(id, "Server.InternalError"),
         Fault::Failed(id) => world.fail_file_system(id),
         Fault::Forgotten => world.forget_terminated(),

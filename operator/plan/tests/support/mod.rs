@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use hpc_crds::DeletionPolicy;
 use hpc_plan::cluster::{Cluster, ClusterPlan, Desired, Goal, Queue, Settings, Storage, plan};
-use hpc_plan::names::{Owner, node_names};
+use hpc_plan::names::Owner;
 use hpc_plan::rules::{Case, violations};
+use hpc_plan::slots::Slots;
 use hpc_plan::world::World;
 
 /// The owner of every cluster here.
@@ -41,7 +42,9 @@ pub fn queue(name: &str, nodes: i32) -> Queue {
     Queue {
         name: name.into(),
         types: vec!["c5n.18xlarge".into(), "c5n.metal".into()],
-        nodes: node_names(name, nodes),
+        nodes: Slots::span(1, nodes),
+        most: 4,
+        idle_timeout: Duration::from_mins(10),
         efa: true,
         grouped: true,
     }

@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""What jobs want beyond the nodes that always run: slurmctld resumes and suspends nodes through this file, the head's
+loop reports what is resumed and powers down what the operator says cannot be had.
+
+usage: power.py resume|suspend NODES   (as slurmctld calls resume.sh and suspend.sh)"""
+import contextlib
+import datetime
+import fcntl
+import json
+import os
+import subprocess
+import sys
+import time
+
+import node
+
+FOLDER = os.path.join(node.STATE, "demand")
+AGAIN = 60  # seconds after which a gang is asked for again when the operator names no time
+PATIENCE = 30  # seconds after which a node that should power down is told so once more
+
+
+def scontrol(*arguments):
+    command = [node.config()["image"]["slurmPrefix"] + "/bin/scontrol", *arguments]
+    answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=60)
+    text = answer.stdout.decode(errors="replace")
+    if answer.returncode:
+        print("%s: %s" % (" ".join(arguments), node.words(text)), flush=True)
+    return text if answer.returncode == 0 else None
+
+
+def names_of(hostlist):
+    return (scontrol("show", "hostnames", hostlist) or "").split() if hostlist else []
+
+
+@contextlib.contextmanager
+def locked():
+    with open(os.path.join(FOLDER, ".lock"), "a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def gangs():
+    """What is resumed now, oldest first: gang, job, queue and the numbers of its nodes."""
+    found = []
+    try:
+        files = os.listdir(FOLDER)
+    except OSError:
+        return []
+    for name in files:
+        entry = node.read_json(os.path.join(FOLDER, name)) if name.endswith(".json") else {}
+        if entry.get("gang") and entry.get("queue"):
+            found.append(dict(entry, slots=node.slots(str(entry.get("slots", "")))))
+    return sorted(found, key=lambda entry: (entry.get("since", 0), entry["gang"]))
+
+
+def keep(entry):
+    """Stores a gang, or forgets one that has no node left."""
+    path = os.path.join(FOLDER, entry["gang"] + ".json")
+    if entry["slots"]:
+        node.write(path, json.dumps(dict(entry, slots=node.ranges(entry["slots"]))))
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(path)
+
+
+def resume(hostlist):
+    """Each job's nodes are a gang of their own: the operator launches all of them or none."""
+    left = set(names_of(hostlist))
+    jobs = node.read_json(os.environ.get("SLURM_RESUME_FILE", "")).get("jobs", [])
+    wanted = []
+    for job in jobs:
+        names = [name for name in names_of(job.get("nodes_resume")) if name in left]
+        left.difference_update(names)
+        wanted.append((str(job["job_id"]), names))
+    wanted.append(("0", sorted(left)))  # powered up by hand
+    now = time.time()
+    with locked():
+        for job, names in wanted:
+            for queue, slots in by_queue(names).items():
+                # The time makes a name that no later resumption of the job bears again.
+                gang = "%s-%d" % (job, now * 1000)
+                keep({"gang": gang, "job": job, "queue": queue, "slots": slots, "since": now})
+
+
+def by_queue(names):
+    queues = {}
+    for name in names:
+        queue, _, slot = name.rpartition("-")
+        queues.setdefault(queue, []).append(int(slot))
+    return queues
+
+
+def suspend(hostlist):
+    """Nodes that are idle for long, or given up: the operator ends what stands behind them."""
+    gone = {(queue, slot) for queue, slots in by_queue(names_of(hostlist)).items() for slot in slots}
+    with locked():
+        for entry in gangs():
+            slots = [slot for slot in entry["slots"] if (entry["queue"], slot) not in gone]
+            if slots != entry["slots"]:
+                keep(dict(entry, slots=slots))
+
+
+class Keeper:
+    """What the head's loop does about power: remembers what it told slurmctld lately."""
+
+    def __init__(self):
+        self.told, self.later = {}, {}
+
+    def power_down(self, names, reason):
+        now = time.monotonic()
+        late = [name for name in names if self.told.get(name, 0) + PATIENCE < now]
+        if late:
+            # Force: their jobs are requeued, not waited for.
+            scontrol("update", "nodename=" + ",".join(late), "state=power_down_force", "reason=hpcops: " + reason)
+            self.told.update(dict.fromkeys(late, now))
+
+    def drop_lost(self, states):
+        """A node that came for a job and is down does not come back by itself."""
+        for entry in gangs():
+            names = ["%s-%d" % (entry["queue"], slot) for slot in entry["slots"]]
+            self.power_down([name for name in names if states.get(name, "").startswith("down")], "the node was lost")
+
+    def heed(self, answers):
+        """Powers down what cannot be had; its job is asked for again when the operator says so."""
+        refused = {answer.get("gang"): answer for answer in answers.get("answers", [])}
+        for entry in gangs():
+            answer = refused.get(entry["gang"])
+            if answer is None:
+                continue
+            names = ["%s-%d" % (entry["queue"], slot) for slot in entry["slots"]]
+            self.power_down(names, "%s %s" % (answer.get("code"), node.words(str(answer.get("message")), 120)))
+            if entry["job"] != "0":
+                self.later[entry["job"]] = next_try(answer.get("nextTry"))
+
+    def put_off(self):
+        """Requeued jobs wait until it makes sense to ask again; slurmctld takes the time once it has requeued them."""
+        for job, at in list(self.later.items()):
+            over = at <= datetime.datetime.now(datetime.timezone.utc)
+            start = at.astimezone().strftime("%Y-%m-%dT%H:%M:%S")
+            if over or scontrol("update", "jobid=" + job, "starttime=" + start) is not None:
+                del self.later[job]
+
+
+def next_try(text):
+    """The operator's time, or a while from now."""
+    now = datetime.datetime.now(datetime.timezone.utc)
+    try:
+        return datetime.datetime.fromisoformat(str(text).replace("Z", "+00:00"))
+    except ValueError:
+        return now + datetime.timedelta(seconds=AGAIN)
+
+
+if __name__ == "__main__":
+    {"resume": resume, "suspend": suspend}[sys.argv[1]](sys.argv[2])

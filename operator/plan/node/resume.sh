@@ -1,0 +1,3 @@
+#!/bin/sh
+# slurmctld calls this with a list of nodes.
+exec python3 /opt/hpcops/power.py resume "$1" >>/var/log/hpcops/power 2>&1

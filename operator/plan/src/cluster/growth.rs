@@ -1,0 +1,306 @@
+//! Nodes that come and go with the jobs. Only the scheduler's demand launches: each resumption of
+//! nodes for a job is a gang of its own, launched once, all or nothing. What cannot be had is
+//! answered with a time; the scheduler powers those nodes down, requeues the job and asks again
+//! under a new name.
+//!
+//! A gang that was given up is remembered for a while: until its back-off is over, gangs of the same
+//! queue that could do no better are answered at once, and then one goes first and the others wait.
+
+use std::collections::BTreeSet;
+
+use hpc_crds::{ConditionStatus, Intent, IntentState, Reason, Time};
+use serde::Serialize;
+
+use crate::intents::{self, Cause, Payload};
+use crate::names::{HEAD, queue_role};
+use crate::slots::Slots;
+
+use super::desired::Queue;
+use super::fleets::{Fleet, gang_of, place};
+use super::making::{newer, reason_of};
+use super::observed::Demand;
+use super::part::{Part, Verdict, View};
+use super::step::Step;
+use super::strays;
+use super::wait::Wait;
+
+/// Most answers one parameter holds.
+const MOST_ANSWERS: usize = 12;
+/// Longest message of one answer.
+const LONGEST_MESSAGE: usize = 160;
+
+/// The gangs of a queue. `FleetsReady` speaks of the nodes that always run, so whatever becomes of
+/// these is no verdict on the cluster.
+pub(super) fn growth(view: &View<'_>, queue: &Queue, head_ready: bool) -> Part {
+    let gangs = gangs(view, queue);
+    let parts = gangs.iter().map(|gang| gang.follow(head_ready));
+    let part = Part::all(parts, "");
+    Part { verdict: Verdict::ready(""), ..part }
+}
+
+/// Every gang that is demanded, seen or remembered, in a stable order.
+pub(super) fn gangs<'a>(view: &'a View<'a>, queue: &'a Queue) -> Vec<Fleet<'a>> {
+    let demand = demand(view);
+    let asked = demand.into_iter().flatten().filter(|asked| asked.queue == queue.name);
+    let role = queue_role(&queue.name);
+    let seen = view.instances(&role).map(gang_of);
+    let known = view.observed.object.status.intents.iter().filter_map(|intent| {
+        place(&intent.thing).filter(|(name, _)| *name == queue.name).map(|(_, gang)| gang)
+    });
+    let names = asked.map(|asked| asked.gang.as_str()).chain(seen).chain(known);
+    let names: BTreeSet<&str> = names.filter(|gang| !gang.is_empty()).collect();
+    let wanted = |gang: &str| demand.map(|demand| slots(demand, queue, gang));
+    names.into_iter().map(|gang| Fleet::new(view, queue, gang, wanted(gang))).collect()
+}
+
+/// What the jobs want, as far as anybody can say: only a head that is up speaks for its scheduler.
+fn demand<'a>(view: &View<'a>) -> Option<&'a [Demand]> {
+    let head = view.instances(HEAD).find(|head| head.state.is_live())?;
+    let report = view.observed.report.as_ref()?;
+    (report.instance_id == head.id.0 && report.state == "Ready").then_some(&report.demand)
+}
+
+/// The nodes a gang is asked to have. Nodes that always run are nobody's gang, and of two gangs
+/// that ask for one node the first has it.
+fn slots(demand: &[Demand], queue: &Queue, gang: &str) -> Slots {
+    let mut taken = queue.nodes.clone();
+    for asked in demand.iter().filter(|asked| asked.queue == queue.name) {
+        let free = asked.slots.iter().filter(|slot| *slot <= queue.most);
+        let free = free.collect::<Slots>().without(&taken);
+        if asked.gang == gang {
+            return free;
+        }
+        taken = taken.iter().chain(free.iter()).collect();
+    }
+    Slots::default()
+}
+
+impl Fleet<'_> {
+    fn follow(&self, head_ready: bool) -> Part {
+        if let Some(strange) = self.view.strange(&self.thing) {
+            return newer(strange);
+        }
+        let cleanup = self.cleanup();
+        match self.under_way() {
+            Some(part) => cleanup.and(part),
+            None => cleanup.and(self.serve(head_ready)),
+        }
+    }
+
+    /// Nothing is under way: launch what the job wants, once, or let go what no job wants.
+    fn serve(&self, head_ready: bool) -> Part {
+        let Some(wanted) = &self.wanted else {
+            return Part::ready("");
+        };
+        if wanted.is_empty() {
+            return self.dismiss();
+        }
+        let missing = self.missing();
+        if missing.is_empty() {
+            return self.call_off().unwrap_or_else(|| self.verdict_of_nodes());
+        }
+        let waits = if self.is_settled() || self.refused(&missing).is_some() {
+            Some(Wait::Scheduler { thing: self.thing.clone() })
+        } else {
+            self.obstacle(head_ready).or_else(|| self.probe())
+        };
+        match waits {
+            Some(wait) => Part { waits: vec![wait], ..Part::pending() },
+            None => self.launch(&missing, Payload { round: self.round(), ..Payload::default() }),
+        }
+    }
+
+    /// It was whole: what is missing was lost, and its job with it.
+    fn is_settled(&self) -> bool {
+        self.intent.is_some_and(|intent| intent.state == IntentState::Settled)
+    }
+
+    /// No job wants it: what is under way is called off; a failure is remembered for a while.
+    fn dismiss(&self) -> Part {
+        let Some(intent) = self.intent else {
+            return Part::ready("");
+        };
+        let remembered = self.lesson().is_some_and(|lesson| lesson.thing == intent.thing);
+        let window = 2 * wait_of(self.view, intent);
+        if remembered && self.view.since(intent) <= window {
+            return strays::remember(self.view, intent, window);
+        }
+        strays::call_off(self.view, intent, "no job wants it any more")
+    }
+
+    /// The latest gang of the queue that was given up, unless one has come up since.
+    fn lesson(&self) -> Option<&Intent> {
+        let own_queue = || {
+            let intents = self.view.observed.object.status.intents.iter();
+            intents.filter(|intent| {
+                place(&intent.thing)
+                    .is_some_and(|(queue, gang)| queue == self.queue.name && !gang.is_empty())
+            })
+        };
+        let failed = own_queue().filter(|intent| is_lesson(intent));
+        let latest = failed.max_by_key(|intent| (intent.changed_at.timestamp(), &intent.thing))?;
+        let came_up = own_queue().filter(|intent| intent.state == IntentState::Settled);
+        let mut later =
+            came_up.filter(|intent| intent.changed_at.timestamp() >= latest.changed_at.timestamp());
+        later.next().is_none().then_some(latest)
+    }
+
+    /// How often in a row gangs of this queue were given up.
+    fn round(&self) -> i32 {
+        self.lesson().map_or(0, |lesson| Payload::of(lesson).round.saturating_add(1))
+    }
+
+    /// After a failure one gang goes first.
+    fn probe(&self) -> Option<Wait> {
+        self.lesson()?;
+        let intents = self.view.observed.object.status.intents.iter();
+        let mut others = intents.filter(|other| {
+            let under_way = matches!(other.state, IntentState::Open | IntentState::Acted);
+            let same = place(&other.thing)
+                .is_some_and(|(queue, gang)| queue == self.queue.name && !gang.is_empty());
+            under_way && same && other.thing != self.thing
+        });
+        let begun = self.intent.is_some_and(|own| own.state == IntentState::Open);
+        let first = others.next().filter(|_| !begun)?;
+        Some(Wait::Visible { thing: first.thing.clone() })
+    }
+
+    /// Why the missing nodes cannot be had now.
+    fn refused(&self, missing: &Slots) -> Option<Refusal> {
+        match self.intent {
+            Some(own) if own.state == IntentState::Abandoned => {
+                self.is_over(own).then(|| Refusal::of(self.view, own))
+            }
+            Some(_) => None,
+            None => self.held_back(missing).or_else(|| {
+                let excess = self.over_limit(missing)?;
+                Some(Refusal { reason: excess.reason, message: excess.message, next_try: None })
+            }),
+        }
+    }
+
+    /// Whether the ladder of an attempt that was given up has no further rung.
+    fn is_over(&self, own: &Intent) -> bool {
+        let payload = Payload::of(own);
+        let (cause, _) = Cause::read(own);
+        let types = self.queue.types.len();
+        let subnets = self.view.desired.cluster.compute_subnets.len();
+        let last = payload.rung + 1 >= types * subnets;
+        // A refusal may hide that an earlier call had worked: that would show by then.
+        let window = self.view.desired.settings.visibility_window;
+        let shows = !intents::may_have_worked(own) || self.view.since(own) > window;
+        shows
+            && is_lesson(own)
+            && (last || !matches!(cause, Some(Cause::Capacity | Cause::NotOffered)))
+    }
+
+    /// The refusal of a gang that could do no better than the one before it, within its back-off.
+    fn held_back(&self, missing: &Slots) -> Option<Refusal> {
+        let lesson = self.lesson()?;
+        let smaller = missing.len() < Payload::of(lesson).slots.len();
+        let by_size = matches!(Cause::read(lesson).0, Some(Cause::Capacity | Cause::Partial));
+        let over = self.view.since(lesson) >= wait_of(self.view, lesson);
+        (!over && !(smaller && by_size)).then(|| Refusal::of(self.view, lesson))
+    }
+}
+
+/// Whether a gang was given up for a reason that the next one would meet as well.
+fn is_lesson(intent: &Intent) -> bool {
+    let (cause, _) = Cause::read(intent);
+    let chance = matches!(
+        cause,
+        None | Some(Cause::Superseded | Cause::Deleting | Cause::Spent | Cause::Vanished)
+    );
+    intent.state == IntentState::Abandoned && !chance
+}
+
+fn wait_of(view: &View<'_>, intent: &Intent) -> std::time::Duration {
+    let round = Payload::of(intent).round;
+    intents::backoff(view.desired.settings.capacity_backoff, round, &view.desired.owner)
+}
+
+/// Why a gang cannot be had, and when to ask again.
+struct Refusal {
+    reason: Reason,
+    message: String,
+    next_try: Option<Time>,
+}
+
+impl Refusal {
+    fn of(view: &View<'_>, intent: &Intent) -> Self {
+        let (cause, detail) = Cause::read(intent);
+        let next = intent.changed_at.timestamp().checked_add(wait_of(view, intent));
+        Self {
+            reason: reason_of(cause).0,
+            message: detail.to_owned(),
+            next_try: next.ok().map(Time::new),
+        }
+    }
+}
+
+/// What the head is told of one gang.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    gang: String,
+    code: String,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_try: Option<Time>,
+}
+
+/// Tells the head what cannot be had, when that is not what it was told last.
+pub(super) fn answers(view: &View<'_>) -> Part {
+    if demand(view).is_none() {
+        return Part::ready("");
+    }
+    let answers: Vec<_> = refusals(view).map(|(gang, refusal)| answer(gang, refusal)).collect();
+    let told = view.observed.answers.as_deref();
+    if answers.is_empty() && told.is_none() {
+        return Part::ready("");
+    }
+    let few: Vec<_> = answers.into_iter().take(MOST_ANSWERS).collect();
+    let text = serde_json::json!({"v": 1, "answers": few}).to_string();
+    if told == Some(&text) {
+        return Part::ready("");
+    }
+    let step = Step::Answer { parameter: view.desired.owner.answers(), text };
+    Part { steps: vec![step], ..Part::ready("") }
+}
+
+fn answer(gang: String, refusal: Refusal) -> Answer {
+    let message = refusal.message.chars().take(LONGEST_MESSAGE).collect();
+    Answer { gang, code: refusal.reason.to_string(), message, next_try: refusal.next_try }
+}
+
+fn refusals(view: &View<'_>) -> impl Iterator<Item = (String, Refusal)> {
+    let queues = view.desired.cluster.queues.iter();
+    queues.flat_map(|queue| {
+        let gangs = gangs(view, queue);
+        let refused = gangs.iter().filter_map(|gang| {
+            let missing = gang.missing();
+            let refusal = (!missing.is_empty()).then(|| gang.refused(&missing)).flatten()?;
+            Some((gang.gang.to_owned(), refusal))
+        });
+        refused.collect::<Vec<_>>()
+    })
+}
+
+/// What keeps the queues from growing now, for the condition `GrowthBlocked`.
+pub(super) fn blocked(view: &View<'_>) -> Option<Verdict> {
+    let (gang, refusal) = refusals(view).next()?;
+    let when = refusal.next_try.map_or_else(String::new, |time| format!("; next try at {time}"));
+    let message = format!(
+        "Job gang {gang}: {}{when}. {}",
+        refusal.message.trim_end_matches('.'),
+        refusal.reason.way_out()
+    );
+    Some(Verdict::new(ConditionStatus::True, refusal.reason, message))
+}
+
+/// When the queue's latest failure lets the next gang go.
+pub(super) fn next_try(view: &View<'_>, queue: &Queue) -> Option<Time> {
+    let fleet = Fleet::new(view, queue, "", None);
+    let lesson = fleet.lesson().filter(|lesson| view.since(lesson) < wait_of(view, lesson))?;
+    Refusal::of(view, lesson).next_try
+}
