@@ -25,4 +25,8 @@ impl Machines for Bodiless {
     fn running(&self) -> Vec<String> {
         Vec::new()
     }
+
+    fn pid(&self, _instance_id: &str) -> Option<i32> {
+        None
+    }
 }

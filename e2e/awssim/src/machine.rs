@@ -30,6 +30,9 @@ pub trait Machines: Send + Sync {
 
     /// Ids of the instances whose body lives now.
     fn running(&self) -> Vec<String>;
+
+    /// Process on this machine that is PID 1 of a body.
+    fn pid(&self, instance_id: &str) -> Option<i32>;
 }
 
 /// Makes the machines of a simulator, given the view they may ask questions to.

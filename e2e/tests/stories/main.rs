@@ -17,6 +17,7 @@ mod admission;
 mod chart;
 mod columns;
 mod control_plane;
+mod elastic;
 mod first_light;
 mod kill;
 mod life;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
         chart::stories(),
         columns::stories(),
         control_plane::stories(),
+        elastic::stories(),
         first_light::stories(),
         kill::stories(),
         life::stories(),

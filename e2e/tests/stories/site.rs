@@ -19,6 +19,7 @@ pub fn quick() -> Value {
         "--capacity-backoff-seconds=2",
         "--finalizer-gap-seconds=1",
         "--job-poll-seconds=1",
+        "--demand-poll-seconds=1",
     ]})
 }
 

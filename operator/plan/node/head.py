@@ -33,15 +33,15 @@ def slurm_conf(owner):
     if not any(queue["most"] for queue in settings["queues"]):
         lines.append("NodeName=nobody State=FUTURE")  # slurmctld does not start without any node
     for queue in settings["queues"]:
-        lines.extend(of_queue(queue))
+        lines.extend(of_queue(queue, queue is settings["queues"][0]))
     stay = ["%s-[%s]" % (queue["name"], queue["standing"]) for queue in settings["queues"] if queue["standing"]]
     if stay:
         lines.append("SuspendExcNodes=" + ",".join(stay))
     return text + "\n".join(lines) + "\n"
 
 
-def of_queue(queue):
-    """Nodes that always run are taken first; the others are clouds until a job wants them."""
+def of_queue(queue, is_first):
+    """Jobs that name no partition go to the first. Nodes that always run are taken first; the others are clouds until a job wants them."""
     standing = node.slots(queue["standing"])
     clouds = [slot for slot in range(1, queue["most"] + 1) if slot not in standing]
     size = "CPUs=%d RealMemory=%d" % (queue["cpus"], queue["memoryMiB"])
@@ -51,8 +51,8 @@ def of_queue(queue):
     if clouds:
         yield "NodeName=%s-[%s] %s Weight=9 State=CLOUD" % (queue["name"], node.ranges(clouds), size)
     names = "%s-[1-%d]" % (queue["name"], queue["most"]) if queue["most"] else '""'
-    yield "PartitionName=%s Nodes=%s MaxTime=INFINITE State=UP SuspendTime=%d" % (
-        queue["name"], names, queue["idleSeconds"])
+    yield "PartitionName=%s Nodes=%s Default=%s MaxTime=INFINITE State=UP SuspendTime=%d" % (
+        queue["name"], names, "YES" if is_first else "NO", queue["idleSeconds"])
 
 
 def wanted():

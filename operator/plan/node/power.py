@@ -66,10 +66,12 @@ def keep(entry):
 def resume(hostlist):
     """Each job's nodes are a gang of their own: the operator launches all of them or none."""
     left = set(names_of(hostlist))
-    jobs = node.read_json(os.environ.get("SLURM_RESUME_FILE", "")).get("jobs", [])
+    jobs = resumed_jobs()
     wanted = []
     for job in jobs:
-        names = [name for name in names_of(job.get("nodes_resume")) if name in left]
+        # Slurm before 23.02 names what a job has, later ones what of it is resumed.
+        resumed = names_of(job.get("nodes_resume", job.get("nodes")))
+        names = [name for name in resumed if name in left]
         left.difference_update(names)
         wanted.append((str(job["job_id"]), names))
     wanted.append(("0", sorted(left)))  # powered up by hand
@@ -80,6 +82,16 @@ def resume(hostlist):
                 # The time makes a name that no later resumption of the job bears again.
                 gang = "%s-%d" % (job, now * 1000)
                 keep({"gang": gang, "job": job, "queue": queue, "slots": slots, "since": now})
+
+
+def resumed_jobs():
+    """Which job each node is resumed for, as slurmctld tells it; without it all nodes are one gang."""
+    try:
+        with open(os.environ.get("SLURM_RESUME_FILE", "")) as file:
+            return json.load(file).get("jobs", [])
+    except (OSError, ValueError) as error:
+        print("no list of jobs: %s" % error, flush=True)
+        return []
 
 
 def by_queue(names):
@@ -128,7 +140,7 @@ class Keeper:
             if answer is None:
                 continue
             names = ["%s-%d" % (entry["queue"], slot) for slot in entry["slots"]]
-            self.power_down(names, "%s %s" % (answer.get("code"), node.words(str(answer.get("message")), 120)))
+            self.power_down(names, "%s %s" % (answer.get("code"), node.words(str(answer.get("message")), 1000)[:120]))
             if entry["job"] != "0":
                 self.later[entry["job"]] = next_try(answer.get("nextTry"))
 

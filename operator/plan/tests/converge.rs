@@ -178,7 +178,8 @@ fn file_systems_that_never_come_up_are_given_up_after_three() {
 
 /// Jobs on a queue of one node that always runs and up to three that come for them.
 fn with_jobs(jobs: &[&str]) -> (Desired, World) {
-    let desired = cluster(&[1], false);
+    let mut desired = cluster(&[1], false);
+    desired.cluster.queues[0].most = 4;
     let mut world = World::new(owner());
     let jobs =
         jobs.iter().map(|slots| Job { queue: "compute".into(), slots: slots.parse().unwrap() });

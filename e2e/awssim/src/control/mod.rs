@@ -115,6 +115,7 @@ fn route(scene: &Scene<'_>) -> Result<Value, Refusal> {
         ("GET", ["faults"]) => Ok(read::faults(scene)),
         ("GET", ["held"]) => Ok(scene.shared.holds.render(scene.account.as_deref())),
         ("GET", ["bodies"]) => Ok(read::bodies(scene)),
+        ("GET", ["bodies", id]) => read::body(scene, id),
         ("POST", ["release"]) => change::release(scene),
         ("POST", ["faults"]) => change::arm(scene),
         ("DELETE", ["faults"]) => change::disarm(scene),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::Scene;
+use super::{Refusal, Scene};
 use crate::catalog::{images, subnets, vpc_id};
 use crate::clock::Delay;
 use crate::world::World;
@@ -77,6 +77,13 @@ pub fn faults(scene: &Scene<'_>) -> Value {
 /// Ids of instances whose body lives.
 pub fn bodies(scene: &Scene<'_>) -> Value {
     json!(scene.shared.machines().map(|machines| machines.running()).unwrap_or_default())
+}
+
+/// The process that is PID 1 of a body, for those who log in by `nsenter`.
+pub fn body(scene: &Scene<'_>, id: &str) -> Result<Value, Refusal> {
+    let pid = scene.shared.machines().and_then(|machines| machines.pid(id));
+    let pid = pid.ok_or_else(|| Refusal::not_found(format!("no body of {id} lives")))?;
+    Ok(json!({"pid": pid}))
 }
 
 /// Seed, scale, fixed ids, and the switches of each account.

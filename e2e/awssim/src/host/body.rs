@@ -226,6 +226,8 @@ fn spawn(rack: &Rack, spec: &BodySpec, console: &Path) -> Result<Child, MachineE
     let mut command: Command = rack.enter(&["--pid"]);
     command
         .args(["unshare", "--mount", "--uts", "--ipc", "--net", "--pid", "--fork"])
+        // Its clock of uptime starts now: slurmctld waits for a boot after its power-up.
+        .args(["--time", "--boottime", &format!("-{}", uptime())])
         .args(["--kill-child", "--propagation", "slave", "sh", "setup.sh", id, &spec.hostname])
         .args([format!("{}/{prefix}", spec.private_ip), router.to_string()])
         .args([processors(spec).key(), profile.name, rack.marker("body")])
@@ -235,6 +237,13 @@ fn spawn(rack: &Rack, spec: &BodySpec, console: &Path) -> Result<Child, MachineE
         .stderr(log)
         .spawn()
         .map_err(io_failed(id, "start"))
+}
+
+/// Whole seconds since this machine booted.
+fn uptime() -> u64 {
+    let text = fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let seconds = text.split('.').next().unwrap_or_default();
+    seconds.parse().unwrap_or_default()
 }
 
 /// The subnet's router, its first address, and the length of the prefix.

@@ -264,4 +264,8 @@ impl Machines for Bodies {
     fn running(&self) -> Vec<String> {
         locked(&self.host.bodies).keys().cloned().collect()
     }
+
+    fn pid(&self, instance_id: &str) -> Option<i32> {
+        self.host.body(instance_id).map(|body| body.pid())
+    }
 }

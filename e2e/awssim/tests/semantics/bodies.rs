@@ -56,6 +56,10 @@ impl Machines for Here {
     fn running(&self) -> Vec<String> {
         self.bodies.lock().unwrap().iter().map(|body| body.instance_id.clone()).collect()
     }
+
+    fn pid(&self, _instance_id: &str) -> Option<i32> {
+        None
+    }
 }
 
 /// A lab whose instances have bodies here, and what these may ask.

@@ -91,7 +91,7 @@ class Configuration(Case):
         text = self.head.slurm_conf("slurm")
         self.assertIn("NodeName=compute-[1-2] CPUs=36 RealMemory=180000 Weight=1 State=UNKNOWN\n", text)
         self.assertIn("NodeName=compute-[3-4] CPUs=36 RealMemory=180000 Weight=9 State=CLOUD\n", text)
-        self.assertIn("PartitionName=compute Nodes=compute-[1-4] MaxTime=INFINITE State=UP SuspendTime=300\n", text)
+        self.assertIn("PartitionName=compute Nodes=compute-[1-4] Default=YES MaxTime=INFINITE State=UP SuspendTime=300\n", text)
         self.assertIn("SuspendExcNodes=compute-[1-2]\n", text)
         self.assertIn("(10.0.0.10)\n", text)
         self.assertIn("SlurmUser=slurm\n", text)
@@ -202,6 +202,12 @@ class Demand(Case):
     def test_each_job_is_a_gang_of_the_nodes_it_lacks(self):
         self.resume("compute-3,compute-4,large-1", (7, "compute-1,compute-3", "compute-3"), (8, "compute-4", "compute-4"))
         self.assertEqual(sorted(self.demand()), [("0", "large", "1"), ("7", "compute", "3"), ("8", "compute", "4")])
+
+    def test_the_words_of_an_older_slurm_are_understood(self):
+        self.stage.write("resume.json", json.dumps({"jobs": [{"job_id": 7, "nodes": "compute-3,compute-4"}], "all_nodes": ""}))
+        os.environ["SLURM_RESUME_FILE"] = os.path.join(self.stage.top, "resume.json")
+        self.power.resume("compute-3,compute-4")
+        self.assertEqual(self.demand(), [("7", "compute", "3-4")])
 
     def test_a_gang_shrinks_with_its_idle_nodes_and_goes_with_the_last(self):
         self.resume("compute-3,compute-4", (7, "compute-3,compute-4", "compute-3,compute-4"))

@@ -33,6 +33,8 @@ pub struct Settings {
     pub lookup_window: Duration,
     /// First wait after all rungs refused for lack of capacity; doubles to ten minutes.
     pub capacity_backoff: Duration,
+    /// Between two looks at what the jobs of a queue that can grow want.
+    pub demand_poll: Duration,
     /// Between the two observations that let the finalizer go.
     pub finalizer_gap: Duration,
 }
@@ -50,6 +52,7 @@ impl Default for Settings {
             visibility_window: Duration::from_secs(30),
             lookup_window: Duration::from_mins(5),
             capacity_backoff: Duration::from_secs(30),
+            demand_poll: Duration::from_secs(10),
             finalizer_gap: Duration::from_secs(5),
         }
     }
@@ -229,6 +232,15 @@ impl Queue {
             efa: spec.network_interface == NetworkInterface::Efa,
             grouped: spec.placement == Some(Placement::Cluster),
         }
+    }
+}
+
+impl Desired {
+    /// Whether a job can make nodes come: then its demand is looked at without being told.
+    pub fn can_grow(&self) -> bool {
+        let grows =
+            |queue: &Queue| usize::try_from(queue.most).is_ok_and(|most| most > queue.nodes.len());
+        self.goal == Goal::Present && self.cluster.queues.iter().any(grows)
     }
 }
 

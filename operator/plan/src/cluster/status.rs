@@ -45,6 +45,8 @@ pub(super) fn assemble(view: &View<'_>, parts: Parts) -> ClusterPlan {
         None => vec![parts.network, parts.storage, parts.head, parts.fleets],
     };
     let requeue = requeue(&all);
+    let poll = Requeue::After(view.desired.settings.demand_poll);
+    let requeue = if view.desired.can_grow() { requeue.sooner(poll) } else { requeue };
     let mut plan = Plan { steps: vec![], waits: vec![], status: wrap(view, status), requeue };
     for part in all {
         plan.steps.extend(part.steps);

@@ -32,6 +32,7 @@ pub fn settings() -> Settings {
         visibility_window: Duration::from_secs(30),
         lookup_window: Duration::from_secs(50),
         capacity_backoff: Duration::from_secs(10),
+        demand_poll: Duration::from_secs(10),
         finalizer_gap: Duration::from_secs(5),
         ..Settings::default()
     }
@@ -43,7 +44,7 @@ pub fn queue(name: &str, nodes: i32) -> Queue {
         name: name.into(),
         types: vec!["c5n.18xlarge".into(), "c5n.metal".into()],
         nodes: Slots::span(1, nodes),
-        most: 4,
+        most: nodes,
         idle_timeout: Duration::from_mins(10),
         efa: true,
         grouped: true,

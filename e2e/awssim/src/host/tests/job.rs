@@ -13,8 +13,6 @@ use serde_json::{Value, json};
 use super::lab::{DNS_NAME, Lab, members, namespace, no_loop_is_left, spec, until};
 use crate::machine::{ExecEnd, Machines as _};
 
-const NODES: [&str; 2] = ["compute-1", "compute-2"];
-
 fn scripts() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../operator/plan/node")
 }
@@ -30,14 +28,17 @@ fn render(arguments: &[&str]) -> Vec<u8> {
 }
 
 /// The configuration of a node as the operator writes it.
-fn config(role: &str, names: &[&str]) -> Value {
+fn config(role: &str, slots: &str) -> Value {
     json!({
         "version": 1, "role": role, "clusterUid": "11111111-2222-3333-4444-555555555555",
         "clusterName": "test.quickstart", "region": "us-east-1", "headIp": "10.0.0.10",
         "user": {"name": "hpc", "uid": 4001}, "stateVolumeId": "vol-0aaaaaaaaaaaaaaaa",
         "storage": [{"name": "fsx", "dnsName": DNS_NAME, "mountName": "abcd1234", "mountPath": "/fsx"}],
-        "queues": [{"name": "compute", "nodes": names, "cpus": 36, "memoryMiB": 180_000, "efa": false}],
-        "queue": "compute", "nodeNames": names,
+        "queues": [{
+            "name": "compute", "standing": slots, "most": if slots.is_empty() { 0 } else { 2 }, "idleSeconds": 600, "cpus": 36,
+            "memoryMiB": 180_000, "efa": false,
+        }],
+        "queue": "compute", "gang": "", "attempt": 1, "slots": slots,
         "image": {"slurmPrefix": "/opt/slurm", "mpi": {"OpenMPI": "/opt/amazon/openmpi"}, "defaultUser": "ec2-user"},
     })
 }
@@ -59,7 +60,7 @@ struct Cluster {
 impl Cluster {
     async fn boot() -> Option<Self> {
         let lab = Lab::new().await?;
-        let head = start_head(&lab, &config("head", &NODES)).await;
+        let head = start_head(&lab, &config("head", "1-2")).await;
         let mut cluster = Self { lab, head, nodes: Vec::new() };
         let begin = Instant::now();
         cluster.await_report("the head", |report| report["state"] == "Ready").await;
@@ -68,10 +69,10 @@ impl Cluster {
         for index in 0..2 {
             let mut node = spec(11 + index);
             node.launch_index = u32::from(index);
-            node.user_data = Some(user_data(&cluster.lab, &config("compute", &NODES)));
+            node.user_data = Some(user_data(&cluster.lab, &config("compute", "1-2")));
             cluster.nodes.push(cluster.lab.start(node).await);
         }
-        cluster.await_report("the nodes", |report| report["queues"][0]["ready"] == 2).await;
+        cluster.await_report("the nodes", |report| report["fleets"][0]["ready"] == "1-2").await;
         println!("2 nodes ready after {:.1} s", begin.elapsed().as_secs_f64());
         println!("{}", cluster.lab.output(&cluster.head, include_str!("data/steps.sh")).await);
         Some(cluster)
@@ -208,7 +209,7 @@ async fn nothing_is_left_after_kill(cluster: &Cluster) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cluster_without_nodes_has_a_head_that_is_ready() {
     let Some(lab) = Lab::new().await else { return };
-    let head = start_head(&lab, &config("head", &[])).await;
+    let head = start_head(&lab, &config("head", "")).await;
     let cluster = Cluster { lab, head, nodes: Vec::new() };
     cluster.await_report("the head", |report| report["state"] == "Ready").await;
     assert_eq!(cluster.lab.report()["queues"], json!([{"name": "compute", "ready": 0}]));
@@ -217,7 +218,7 @@ async fn a_cluster_without_nodes_has_a_head_that_is_ready() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_step_that_fails_is_reported_with_its_last_words() {
     let Some(lab) = Lab::new().await else { return };
-    let mut config = config("head", &[]);
+    let mut config = config("head", "");
     config["image"]["mpi"]["OpenMPI"] = json!("/opt/nowhere");
     let head = start_head(&lab, &config).await;
     let cluster = Cluster { lab, head, nodes: Vec::new() };
@@ -240,8 +241,8 @@ async fn a_replaced_head_finds_its_state_its_nodes_and_the_job_that_runs() {
     cluster.lab.output(&cluster.head, &scontrol("update jobid=1 comment=seen-running")).await;
     cluster.await_saved("seen-running").await;
     cluster.lab.bodies.kill(&cluster.head).await.unwrap();
-    cluster.head = start_head(&cluster.lab, &config("head", &NODES)).await;
-    cluster.await_report("the next head", |report| report["queues"][0]["ready"] == 2).await;
+    cluster.head = start_head(&cluster.lab, &config("head", "1-2")).await;
+    cluster.await_report("the next head", |report| report["fleets"][0]["ready"] == "1-2").await;
     let again = cluster.submit(&attempt).await;
     assert_eq!(again["state"], "Exists", "{again}");
     cluster.await_phase(&attempt, "Running").await;
