@@ -2,6 +2,7 @@
 //! would report when everything has booted. Stories about AWS alone need no more of a machine.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -15,11 +16,14 @@ use crate::sim::{Resource, Sim};
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A player of heads; it stops when dropped.
-pub struct Phantom(JoinHandle<()>);
+pub struct Phantom {
+    task: JoinHandle<()>,
+    demand: Arc<Mutex<Vec<Value>>>,
+}
 
 impl Drop for Phantom {
     fn drop(&mut self) {
-        self.0.abort();
+        self.task.abort();
     }
 }
 
@@ -31,40 +35,67 @@ impl Phantom {
 
     /// The same, but the nodes named never get ready.
     pub fn play_all_but<const N: usize>(sim: Sim, sick: [&str; N]) -> Self {
-        let sick: BTreeSet<String> = sick.into_iter().map(str::to_owned).collect();
-        Self(tokio::spawn(async move {
-            let mut ticks = interval(LOOK);
-            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            let mut told = BTreeMap::new();
-            loop {
-                ticks.tick().await;
-                // A lost look changes nothing: the next one comes.
-                let _ = report_all(&sim, &sick, &mut told).await;
-            }
-        }))
+        let demand = Arc::<Mutex<Vec<Value>>>::default();
+        let play = Play {
+            sim,
+            sick: sick.into_iter().map(str::to_owned).collect(),
+            demand: Arc::clone(&demand),
+        };
+        Self { task: tokio::spawn(play.run()), demand }
+    }
+
+    /// From now on every scheduler wants these nodes of a queue for a job's gang, and no others.
+    pub fn demand(&self, gang: &str, queue: &str, slots: &str) {
+        let wanted = json!({"gang": gang, "queue": queue, "slots": slots});
+        *self.demand.lock().unwrap_or_else(PoisonError::into_inner) = vec![wanted];
+    }
+
+    /// From now on no job wants anything.
+    pub fn demand_nothing(&self) {
+        self.demand.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 }
 
-async fn report_all(
-    sim: &Sim,
-    sick: &BTreeSet<String>,
-    told: &mut BTreeMap<String, Value>,
-) -> Result<()> {
-    let living = sim.living().await?;
+/// What is played, and by what script.
+struct Play {
+    sim: Sim,
+    sick: BTreeSet<String>,
+    demand: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Play {
+    async fn run(self) {
+        let mut ticks = interval(LOOK);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut told = BTreeMap::new();
+        loop {
+            ticks.tick().await;
+            // A lost look changes nothing: the next one comes.
+            let _ = report_all(&self, &mut told).await;
+        }
+    }
+
+    fn wanted(&self) -> Vec<Value> {
+        self.demand.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+async fn report_all(play: &Play, told: &mut BTreeMap<String, Value>) -> Result<()> {
+    let living = play.sim.living().await?;
     let instances: Vec<_> = living.iter().filter(|thing| thing.kind == "instance").collect();
     let heads = instances.iter().filter(|thing| tag(thing, "role") == "head");
     for head in heads {
         let cluster = tag(head, "cluster-uid").to_owned();
-        let report = report(head, &instances, sick);
+        let report = report(head, &instances, play);
         if told.get(&cluster) != Some(&report) {
-            put(sim, &format!("/hpcops/{cluster}/demand"), &report).await?;
+            put(&play.sim, &format!("/hpcops/{cluster}/demand"), &report).await?;
             told.insert(cluster, report);
         }
     }
     Ok(())
 }
 
-fn report(head: &Resource, instances: &[&Resource], sick: &BTreeSet<String>) -> Value {
+fn report(head: &Resource, instances: &[&Resource], play: &Play) -> Value {
     let ours = instances.iter().filter(|node| {
         tag(node, "cluster-uid") == tag(head, "cluster-uid") && tag(node, "role") != "head"
     });
@@ -72,7 +103,7 @@ fn report(head: &Resource, instances: &[&Resource], sick: &BTreeSet<String>) -> 
     for node in ours {
         let (queue, slot) = (tag(node, "role").trim_start_matches("queue-"), slot_of(node));
         let launch = (queue, tag(node, "gang"), tag(node, "attempt"));
-        let healthy = slot.filter(|slot| !sick.contains(&format!("{queue}-{slot}")));
+        let healthy = slot.filter(|slot| !play.sick.contains(&format!("{queue}-{slot}")));
         fleets.entry(launch).or_default().extend(healthy);
     }
     let fleets = fleets.into_iter().map(|((queue, gang, attempt), ready)| {
@@ -81,7 +112,8 @@ fn report(head: &Resource, instances: &[&Resource], sick: &BTreeSet<String>) -> 
         json!({"queue": queue, "gang": gang, "attempt": attempt, "ready": ready.join(",")})
     });
     let fleets: Vec<_> = fleets.collect();
-    json!({"v": 1, "instanceId": head.id, "state": "Ready", "step": "", "fleets": fleets})
+    let (id, demand) = (&head.id, play.wanted());
+    json!({"v": 1, "instanceId": id, "state": "Ready", "step": "", "fleets": fleets, "demand": demand})
 }
 
 /// The number a node boots under: its gang's slots by launch index.

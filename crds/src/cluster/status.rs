@@ -51,7 +51,7 @@ pub struct HpcClusterStatus {
     pub queues: Vec<QueueStatus>,
     /// intents are the creations under way, stored before they are sent to AWS. For the operator.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 64), extend(
+    #[schemars(length(max = 256), extend(
         "x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["token"]))]
     pub intents: Vec<Intent>,
     /// retained are the resources that stay, and go on costing money, after the cluster is deleted.

@@ -65,8 +65,8 @@ fn chosen(list: &str) -> Vec<(Point, When)> {
 async fn calls_of(life: &Life, story: Arc<Story>) -> Outcome {
     let served = operator(&story, &[]).await?;
     let sim = story.sim().await?;
-    let heads = Phantom::play(sim.clone());
-    (life.lead)(Arc::clone(&story)).await?;
+    let heads = Arc::new(Phantom::play(sim.clone()));
+    (life.lead)(Arc::clone(&story), Arc::clone(&heads)).await?;
     served.stop().await?;
     drop(heads);
     let calls = sim.mutating_calls().await?;
@@ -80,7 +80,7 @@ async fn calls_of(life: &Life, story: Arc<Story>) -> Outcome {
 /// One life of the cluster with one death of the operator.
 async fn killed_at(life: &Life, point: Point, when: When, story: Arc<Story>) -> Outcome {
     let sim = story.sim().await?;
-    let heads = Phantom::play(sim.clone());
+    let heads = Arc::new(Phantom::play(sim.clone()));
     let fault = Fault {
         role: point.role.clone(),
         occurrence: Some(point.occurrence),
@@ -92,7 +92,7 @@ async fn killed_at(life: &Life, point: Point, when: When, story: Arc<Story>) -> 
         let held = sim.await_held(LONG).await?;
         die(&story, NAME, &served, &held).await.map_err(Into::into)
     };
-    futures::try_join!((life.lead)(Arc::clone(&story)), death)?;
+    futures::try_join!((life.lead)(Arc::clone(&story), Arc::clone(&heads)), death)?;
     drop(heads);
     let launched = sim.ledger().await?.iter().filter(|thing| thing.kind == "instance").count();
     assert_eq!(launched, life.launches, "instances ever made");

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part of this module")]
 
+pub mod diary;
 pub mod explore;
 
 use std::time::Duration;
