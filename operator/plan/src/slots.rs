@@ -93,7 +93,7 @@ impl FromStr for Slots {
         for word in text.split(',').filter(|word| !word.is_empty()) {
             let (first, last) = word.split_once('-').unwrap_or((word, word));
             let (first, last) = (number(first).ok_or_else(wrong)?, number(last).ok_or_else(wrong)?);
-            let count = usize::try_from(last - first + 1).map_err(|_| wrong())?;
+            let count = usize::try_from(last - first + 1).map_err(|_downwards| wrong())?;
             if count == 0 || slots.len() + count > MOST {
                 return Err(wrong());
             }

@@ -200,7 +200,8 @@ impl Fleet<'_> {
         let smaller = missing.len() < Payload::of(lesson).slots.len();
         let by_size = matches!(Cause::read(lesson).0, Some(Cause::Capacity | Cause::Partial));
         let over = self.view.since(lesson) >= wait_of(self.view, lesson);
-        (!over && !(smaller && by_size)).then(|| Refusal::of(self.view, lesson))
+        let could_do_better = over || (smaller && by_size);
+        (!could_do_better).then(|| Refusal::of(self.view, lesson))
     }
 }
 
@@ -254,7 +255,7 @@ pub(super) fn answers(view: &View<'_>) -> Part {
     if demand(view).is_none() {
         return Part::ready("");
     }
-    let answers: Vec<_> = refusals(view).map(|(gang, refusal)| answer(gang, refusal)).collect();
+    let answers: Vec<_> = refusals(view).map(|(gang, refusal)| answer(gang, &refusal)).collect();
     let told = view.observed.answers.as_deref();
     if answers.is_empty() && told.is_none() {
         return Part::ready("");
@@ -268,7 +269,7 @@ pub(super) fn answers(view: &View<'_>) -> Part {
     Part { steps: vec![step], ..Part::ready("") }
 }
 
-fn answer(gang: String, refusal: Refusal) -> Answer {
+fn answer(gang: String, refusal: &Refusal) -> Answer {
     let message = refusal.message.chars().take(LONGEST_MESSAGE).collect();
     Answer { gang, code: refusal.reason.to_string(), message, next_try: refusal.next_try }
 }

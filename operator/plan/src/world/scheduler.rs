@@ -124,7 +124,7 @@ fn hear(world: &mut World) {
         answers.into_iter().map(|answer| (answer.gang, answer.next_try)).collect();
     let scheduler = &mut world.scheduler;
     let heard = scheduler.gangs.iter().filter_map(|gang| refused.get(&gang.name));
-    let held = heard.filter_map(|time| time.map(|time| time.timestamp())).max();
+    let held = heard.filter_map(|time| time.map(Time::timestamp)).max();
     scheduler.held = scheduler.held.max(held);
     scheduler.gangs.retain(|gang| !refused.contains_key(&gang.name));
 }
