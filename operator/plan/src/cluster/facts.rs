@@ -10,6 +10,7 @@ use crate::names::{HEAD, HEAD_INTERFACE, RETAINED, ROLE};
 
 use super::desired::{DEFAULT_USER, Goal};
 use super::fleets::{self, Fleet};
+use super::gate;
 use super::head::current_volume;
 use super::observed::Lifecycle;
 use super::part::{Parts, View};
@@ -19,7 +20,7 @@ use super::storage;
 pub(super) fn facts(view: &View<'_>, parts: &Parts) -> HpcClusterStatus {
     let mut status = view.observed.object.status.clone();
     status.observed_generation = view.desired.generation;
-    if status.aws.is_none() {
+    if status.aws.is_none() && gate::blocking(view).next().is_none() {
         status.aws = view.observed.account.as_ref().map(|account| AwsStatus {
             account_id: account.id.clone(),
             partition: account.partition.clone(),
