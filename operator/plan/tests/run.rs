@@ -352,11 +352,11 @@ fn what_stands_before_a_run_is_told_with_the_way_out() {
     );
     check(
         |site| site.cluster.as_mut().unwrap().storage_path = None,
-        "Unknown/StorageMissing jobs need shared storage: give the cluster an entry in spec.aws.storage",
+        "Unknown/StorageMissing jobs need shared storage: create another cluster with an entry in spec.aws.storage",
     );
     check(
         |site| site.cluster.as_mut().unwrap().queues[0].nodes = 1,
-        "Unknown/TooFewNodes spec.matrix.nodes: 2 nodes are asked, queue 'compute' has 1. Ask for fewer or enlarge the queue",
+        "Unknown/TooFewNodes spec.matrix.nodes: 2 nodes are asked, queue 'compute' has 1. Ask for fewer, or create another cluster with a larger queue",
     );
     check(
         |site| site.desired.queue = Some("gpu".into()),

@@ -133,7 +133,8 @@ fn obstacle(view: &View<'_>) -> Option<(Verdict, Wait)> {
 /// Whether the cluster can hold the run at all.
 fn unfit(view: &View<'_>, cluster: &ClusterSeen) -> Option<(Reason, String)> {
     if cluster.storage_path.is_none() {
-        let message = "jobs need shared storage: give the cluster an entry in spec.aws.storage";
+        let message =
+            "jobs need shared storage: create another cluster with an entry in spec.aws.storage";
         return Some((Reason::StorageMissing, message.to_owned()));
     }
     let Some(queue) = view.queue() else {
@@ -146,7 +147,7 @@ fn unfit(view: &View<'_>, cluster: &ClusterSeen) -> Option<(Reason, String)> {
     let most = view.desired.cells.iter().map(|cell| cell.nodes).max().unwrap_or_default();
     (most > queue.nodes).then(|| {
         let message = format!(
-            "spec.matrix.nodes: {most} nodes are asked, queue '{}' has {}. Ask for fewer or enlarge the queue",
+            "spec.matrix.nodes: {most} nodes are asked, queue '{}' has {}. Ask for fewer, or create another cluster with a larger queue",
             queue.name, queue.nodes
         );
         (Reason::TooFewNodes, message)
