@@ -67,11 +67,13 @@ pub enum Reason {
     // Capacity and offer.
     /// AWS has no capacity for the instance types in the zone. No partial fleet is kept.
     #[strum(
-        message = "Wait for the next try in the message, list a second instance type, name subnets in other zones, or ask for fewer nodes."
+        message = "Wait for the next try in the message, or create another cluster with a second instance type, subnets in other zones, or fewer nodes."
     )]
     InsufficientCapacity,
     /// AWS does not offer the instance type in the zone.
-    #[strum(message = "Choose another type or a subnet in a zone that offers it.")]
+    #[strum(
+        message = "Create another cluster with another type, or with a subnet in a zone that offers it."
+    )]
     NotOffered,
     /// A quota of the account is used up.
     #[strum(message = "Raise the quota named in the message, or ask for less.")]
@@ -106,7 +108,7 @@ pub enum Reason {
     LostInstances,
     /// The operator tried as often as it may and gave up.
     #[strum(
-        message = "Remove the cause in the message, then change the spec or delete and create the object."
+        message = "Remove the cause in the message, then delete the object and create it again."
     )]
     RetriesExhausted,
 
@@ -147,7 +149,9 @@ pub enum Reason {
     #[strum(message = "Check that it is meant, then do as the message says.")]
     MassDeletionHeld,
     /// The spec is not valid in a way that admission could not see.
-    #[strum(message = "Change the field named in the message.")]
+    #[strum(
+        message = "Create another object with another value in the field named in the message."
+    )]
     InvalidSpec,
 
     // Runs.
@@ -164,10 +168,14 @@ pub enum Reason {
     #[strum(message = "Delete the run and create it with a queue of the cluster.")]
     QueueNotFound,
     /// The queue has fewer nodes than a cell of the matrix needs.
-    #[strum(message = "Delete the run and create it with fewer nodes, or enlarge the queue.")]
+    #[strum(
+        message = "Delete the run and create it with fewer nodes, or on a cluster with a larger queue."
+    )]
     TooFewNodes,
     /// The cluster has no shared storage, where a run keeps its logs.
-    #[strum(message = "Give the cluster an entry in spec.aws.storage.")]
+    #[strum(
+        message = "Create another cluster with an entry in spec.aws.storage, and the run on it."
+    )]
     StorageMissing,
     /// No attempt ended with a valid number.
     #[strum(

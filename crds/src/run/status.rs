@@ -26,6 +26,11 @@ pub struct BenchmarkRunStatus {
     #[serde(default = "not_observed")]
     #[schemars(range(min = -1, max = 9_007_199_254_740_991_i64))]
     pub observed_generation: i64,
+    /// clusterUid is the uid of the HPCCluster the attempts are submitted to. Empty until it is
+    /// ready for them.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[schemars(length(max = 64))]
+    pub cluster_uid: String,
     /// startTime is when the first attempt was submitted, in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
@@ -61,6 +66,7 @@ impl Default for BenchmarkRunStatus {
         Self {
             conditions: Vec::new(),
             observed_generation: not_observed(),
+            cluster_uid: String::new(),
             start_time: None,
             completion_time: None,
             progress: None,
@@ -140,6 +146,10 @@ pub struct AttemptStatus {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 32))]
     pub value: String,
+    /// unknownSince is since when the head, though ready, does not know the attempt, in UTC. Absent
+    /// while it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unknown_since: Option<Time>,
     /// startedAt is when the job started, by the node's clock, in UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Time>,

@@ -55,6 +55,41 @@ fn mount_paths_of_the_system_are_refused_and_others_are_not() {
     }
 }
 
+#[test]
+fn ranges_that_open_the_head_to_the_internet_are_refused_and_others_are_not() {
+    let rules = Rules::of("HPCCluster");
+    let base = table(include_str!("cel/hpccluster.yaml")).base;
+    let refused = |range: &str| {
+        let ssh = serde_json::json!({"allowedCidrs": [range]});
+        let change = BTreeMap::from([("/spec/aws/ssh".to_owned(), ssh)]);
+        !rules.refusals(&base, &change, false).is_empty()
+    };
+    for range in ["0.0.0.0/0", "0.0.0.0/1", "128.0.0.0/1", "10.0.0.0/7", "::/0", "::/1", "8000::/1"]
+    {
+        assert!(refused(range), "{range} is accepted");
+    }
+    for range in ["10.0.0.0/8", "192.0.2.7/32", "2001::/16", "2001:db8::1/128"] {
+        assert!(!refused(range), "{range} is refused");
+    }
+}
+
+#[test]
+fn tag_keys_that_instance_metadata_cannot_show_are_refused() {
+    let rules = Rules::of("HPCCluster");
+    let base = table(include_str!("cel/hpccluster.yaml")).base;
+    let refused = |key: &str| {
+        let change = BTreeMap::from([("/spec/aws/tags".to_owned(), serde_json::json!({key: "x"}))]);
+        !rules.refusals(&base, &change, false).is_empty()
+    };
+    let long = "k".repeat(129);
+    for key in ["", &long, "a b", "a/b", "Größe", ".", "..", "_index", "aws:a", "Aws:a", "AWS:"] {
+        assert!(refused(key), "{key} is accepted");
+    }
+    for key in [&long[1..], "CostCenter", "a.b_c+d=e,f@g:h-i", "awsome"] {
+        assert!(!refused(key), "{key} is refused");
+    }
+}
+
 fn table(text: &str) -> Table {
     serde_saphyr::from_str(text).unwrap()
 }

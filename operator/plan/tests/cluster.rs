@@ -16,9 +16,10 @@ mod support;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use hpc_crds::{ConditionType, DeletionPolicy};
-use hpc_plan::cloud::Kind;
-use hpc_plan::cluster::{Desired, Goal, InstanceState, Step, Stranger};
+use hpc_crds::{ConditionType, DeletionPolicy, HpcCluster, HpcClusterSpec, condition};
+use hpc_plan::cloud::{Failure, Kind};
+use hpc_plan::cluster::{Desired, Goal, InstanceState, Observed, Step, Stranger, plan};
+use hpc_plan::names::PAUSED;
 use hpc_plan::world::{Catalog, FOREVER, World};
 use insta::assert_snapshot;
 use support::diary::{diary, lasting, ready, says, told, until};
@@ -259,6 +260,96 @@ fn a_failed_read_moves_nothing() {
     let plan = pass(&mut world, &desired);
     assert_snapshot!(format!("{plan}\n{}", told(&world)));
     assert_eq!(world.ledger.calls.0, calls);
+}
+
+/// A read that failed as AWS says it.
+fn failed(kind: Kind, service: &str, operation: &str) -> Failure {
+    let (service, operation) = (service.to_owned(), operation.to_owned());
+    Failure { kind, service, operation, code: kind.to_string(), message: "Not today.".into() }
+}
+
+#[test]
+fn a_deletion_stops_on_no_read_but_those_of_what_it_gives_back() {
+    let (mut world, desired) = small();
+    settle(&mut world, &desired);
+    let plan_without = |service: &str, operation: &str| {
+        let failures = vec![failed(Kind::Denied, service, operation)];
+        let observed = Observed { failures, ..world.observe() };
+        plan(&absent(&desired), &observed, world.now)
+    };
+    for operation in [
+        "DescribeImages",
+        "DescribeInstanceTypeOfferings",
+        "DescribeInstanceTypes",
+        "DescribeSubnets",
+    ] {
+        assert!(!plan_without("ec2", operation).steps.is_empty(), "{operation} stops it");
+    }
+    for operation in ["DescribeDocument", "DescribeInstanceInformation"] {
+        assert!(!plan_without("ssm", operation).steps.is_empty(), "{operation} stops it");
+    }
+    for (service, operation) in [
+        ("ec2", "DescribeInstances"),
+        ("ec2", "DescribeVolumes"),
+        ("ec2", "DescribeNetworkInterfaces"),
+        ("ec2", "DescribeSecurityGroups"),
+        ("ec2", "DescribePlacementGroups"),
+        ("fsx", "DescribeFileSystems"),
+        ("ssm", "GetParametersByPath"),
+        ("sts", "GetCallerIdentity"),
+    ] {
+        assert_eq!(plan_without(service, operation).steps, vec![], "{operation} is needed");
+    }
+}
+
+#[test]
+fn a_cluster_for_which_nothing_was_ever_made_goes_though_its_region_does_not_answer() {
+    let (mut world, desired) = small();
+    world.object.finalizer = true;
+    let silent = |kind, world: &World| {
+        let failures = vec![failed(kind, "sts", "GetCallerIdentity")];
+        Observed { account: None, failures, ..world.observe() }
+    };
+    let observed = silent(Kind::Unknown, &world);
+    let gone = plan(&absent(&desired), &observed, world.now);
+    assert_eq!(gone.steps, [Step::RemoveFinalizer]);
+    let slow = plan(&absent(&desired), &silent(Kind::Throttled, &world), world.now);
+    assert_eq!(slow.steps, vec![], "AWS answers, so it is asked again");
+    settle(&mut world, &desired);
+    let kept = plan(&absent(&desired), &silent(Kind::Unknown, &world), world.now);
+    assert_eq!(kept.steps, vec![], "what was made is not left behind");
+}
+
+#[test]
+fn an_account_is_not_noted_where_nothing_can_be_read() {
+    let (mut world, desired) = small();
+    world.object.finalizer = true;
+    let failures = vec![failed(Kind::Denied, "ec2", "DescribeInstances")];
+    let observed = Observed { failures, ..world.observe() };
+    let held = plan(&desired, &observed, world.now);
+    assert_eq!(held.status.status.aws, None, "it could not be deleted any more");
+}
+
+#[test]
+fn what_aws_says_and_what_can_be_done_are_two_sentences() {
+    let (mut world, desired) = small();
+    settle(&mut world, &desired);
+    let failures = vec![failed(Kind::Denied, "ec2", "DescribeInstances")];
+    let observed = Observed { failures, ..world.observe() };
+    let status = plan(&desired, &observed, world.now).status.status;
+    let ready = condition::find(&status.conditions, ConditionType::Ready).unwrap();
+    assert!(ready.message.contains("Denied: Not today. Allow the action"), "{}", ready.message);
+}
+
+#[test]
+fn a_pause_is_meant_however_it_is_spelt() {
+    let goal = |value: &str| {
+        let mut object = HpcCluster::new("wing", HpcClusterSpec::default());
+        object.metadata.annotations = Some([(PAUSED.to_owned(), value.to_owned())].into());
+        Desired::new(&object, &hpc_plan::cluster::Settings::default()).goal
+    };
+    assert_eq!(["true", "True", "TRUE"].map(goal), [Goal::Paused; 3]);
+    assert_eq!(["false", ""].map(goal), [Goal::Present; 2]);
 }
 
 #[test]

@@ -14,8 +14,8 @@ use hpc_crds::{
     AttemptState, BenchmarkRun, BenchmarkRunSpec, BenchmarkRunStatus, ConditionType, condition,
 };
 use hpc_plan::run::{
-    ClusterSeen, Desired, Exit, Head, Object, Observed, Outcome, Phase, Poll, QueueSeen, RunPlan,
-    Settings, Step, Submitted, plan,
+    ClusterSeen, Desired, Exit, Goal, Head, Object, Observed, Outcome, Phase, Poll, QueueSeen,
+    RunPlan, Settings, Step, Submitted, plan,
 };
 use jiff::Timestamp;
 use serde_json::json;
@@ -37,6 +37,9 @@ struct Site {
     /// What jobs end with: exit code and output by program.
     ends: fn(&str) -> (i32, Vec<u8>),
     second: i64,
+    /// Whether the head says nothing of any attempt.
+    mute: bool,
+    cancels: u32,
 }
 
 #[derive(Clone, Default)]
@@ -89,6 +92,8 @@ fn site() -> Site {
         results: BTreeMap::new(),
         ends: well,
         second: 1_000,
+        mute: false,
+        cancels: 0,
     }
 }
 
@@ -106,7 +111,8 @@ fn cluster() -> ClusterSeen {
 
 impl Site {
     fn observe(&self) -> Observed {
-        let polls = self.jobs.iter().map(|(id, job)| (id.clone(), self.poll(id, job)));
+        let known = self.jobs.iter().map(|(id, job)| (id.clone(), self.poll(id, job)));
+        let polls = self.unheard_of().chain(known).filter(|_| !self.mute);
         let outputs = self.fetched.iter().map(|id| (id.clone(), (self.ends)(id).1));
         Observed {
             object: Object { finalizer: self.finalizer, status: self.status.clone() },
@@ -116,6 +122,18 @@ impl Site {
             results: self.results.keys().cloned().collect(),
             failures: vec![],
         }
+    }
+
+    /// As the head answers for what it finds no trace of.
+    fn unheard_of(&self) -> impl Iterator<Item = (String, Poll)> {
+        let asked = self.status.attempts.iter().filter(|told| {
+            let pending = told.state == AttemptState::Pending && self.desired.goal == Goal::Present;
+            !told.state.is_final() && !pending && !self.jobs.contains_key(&told.id)
+        });
+        asked.map(|told| {
+            let reason = "NotSubmitted".to_owned();
+            (told.id.clone(), Poll { id: told.id.clone(), reason, ..Poll::default() })
+        })
     }
 
     fn poll(&self, id: &str, job: &Job) -> Poll {
@@ -180,9 +198,11 @@ impl Site {
                 self.fetched.insert(id.clone());
             }
             Step::Cancel { ids, .. } => {
+                self.cancels += 1;
                 for id in ids {
                     self.jobs.entry(id.clone()).or_default().lost = true;
                 }
+                return Outcome::Cancelled(ids.clone());
             }
             Step::Store(results) => {
                 self.results.insert(results.name.clone(), results.data.clone());
@@ -213,6 +233,30 @@ impl Site {
             }
         }
         panic!("no fixpoint:\n{}", plan(&self.desired, &self.observe(), self.now()));
+    }
+
+    /// One pass at a time until the first attempt is with the scheduler.
+    fn until_submitted(mut self) -> Self {
+        while self.jobs.is_empty() {
+            self.pass(Crash::Never);
+        }
+        self
+    }
+
+    /// Passes of the deletion, as long as the object is held.
+    fn delete(&mut self, passes: u32) {
+        self.desired.goal = Goal::Absent;
+        for _ in 0..passes {
+            if self.finalizer {
+                self.pass(Crash::Never);
+            }
+        }
+    }
+
+    /// What each attempt ended with.
+    fn ends_told(&self) -> BTreeSet<(String, &str)> {
+        let attempts = self.status.attempts.iter();
+        attempts.map(|attempt| (attempt.state.to_string(), attempt.reason.as_str())).collect()
     }
 
     fn told(&self) -> String {
@@ -308,11 +352,11 @@ fn what_stands_before_a_run_is_told_with_the_way_out() {
     );
     check(
         |site| site.cluster.as_mut().unwrap().storage_path = None,
-        "Unknown/StorageMissing jobs need shared storage: give the cluster an entry in spec.aws.storage",
+        "Unknown/StorageMissing jobs need shared storage: create another cluster with an entry in spec.aws.storage",
     );
     check(
         |site| site.cluster.as_mut().unwrap().queues[0].nodes = 1,
-        "Unknown/TooFewNodes spec.matrix.nodes: 2 nodes are asked, queue 'compute' has 1. Ask for fewer or enlarge the queue",
+        "Unknown/TooFewNodes spec.matrix.nodes: 2 nodes are asked, queue 'compute' has 1. Ask for fewer, or create another cluster with a larger queue",
     );
     check(
         |site| site.desired.queue = Some("gpu".into()),
@@ -360,10 +404,7 @@ fn attempts_without_proof_have_no_number_and_say_why() {
 
 #[test]
 fn a_lost_job_is_told_and_the_others_count() {
-    let mut site = site();
-    while site.jobs.is_empty() {
-        site.pass(Crash::Never);
-    }
+    let mut site = site().until_submitted();
     let first = site.jobs.keys().next().unwrap().clone();
     site.jobs.get_mut(&first).unwrap().lost = true;
     site.settle();
@@ -374,23 +415,134 @@ fn a_lost_job_is_told_and_the_others_count() {
 
 #[test]
 fn a_deleted_run_cancels_its_jobs_and_never_hangs_on_a_cluster_that_goes() {
-    let mut site = site();
-    while site.jobs.is_empty() {
-        site.pass(Crash::Never);
-    }
+    let site = site().until_submitted();
     for jobless in [false, true] {
         let mut site = site.clone();
-        site.desired.goal = hpc_plan::run::Goal::Absent;
         if jobless {
             site.cluster.as_mut().unwrap().deleting = true;
         }
-        for _ in 0..4 {
-            if site.finalizer {
-                site.pass(Crash::Never);
-            }
-        }
+        site.delete(4);
         assert!(!site.finalizer);
         let cancelled = site.jobs.values().all(|job| job.lost);
         assert_eq!(cancelled, !jobless, "jobs are cancelled unless the cluster goes");
     }
+}
+
+#[test]
+fn a_deletion_does_not_cancel_what_the_head_never_heard_of() {
+    let mut site = site();
+    while site.status.cluster_uid.is_empty() {
+        site.pass(Crash::Never);
+    }
+    site.delete(2);
+    assert!(!site.finalizer, "it waits for jobs nobody submitted");
+    assert_eq!(site.cancels, 0);
+}
+
+#[test]
+fn a_deletion_cancels_once_what_the_head_says_nothing_of() {
+    let mut site = site().until_submitted();
+    site.mute = true;
+    site.delete(10);
+    assert!(!site.finalizer);
+    assert_eq!(site.cancels, 1);
+    assert!(site.jobs.values().all(|job| job.lost));
+}
+
+#[test]
+fn a_deletion_waits_for_the_head_that_replaces_another_and_cancels_there() {
+    let mut site = site().until_submitted();
+    let head = site.cluster.as_mut().unwrap().head.take();
+    site.mute = true;
+    site.delete(5);
+    assert!(site.finalizer, "it is let go while its jobs run");
+    site.cluster.as_mut().unwrap().head = head;
+    site.delete(2);
+    assert!(!site.finalizer);
+    assert!(site.jobs.values().all(|job| job.lost));
+}
+
+#[test]
+fn a_deletion_does_not_take_a_failed_read_for_a_cluster_that_is_gone() {
+    let mut site = site().until_submitted();
+    site.desired.goal = Goal::Absent;
+    let mut observed = site.observe();
+    observed.cluster = None;
+    observed.failures = vec![hpc_plan::cloud::Failure {
+        kind: hpc_plan::cloud::Kind::Unknown,
+        service: "kubernetes".into(),
+        operation: "GetCluster".into(),
+        code: "503".into(),
+        message: String::new(),
+    }];
+    let plan = plan(&site.desired, &observed, site.now());
+    assert_eq!(plan.steps, vec![]);
+}
+
+#[test]
+fn a_run_that_never_met_a_ready_cluster_is_let_go_at_once() {
+    let mut site = site();
+    let cluster = site.cluster.as_mut().unwrap();
+    (cluster.ready, cluster.head) = (false, None);
+    for _ in 0..3 {
+        site.pass(Crash::Never);
+    }
+    assert!(!site.status.attempts.is_empty());
+    site.delete(1);
+    assert!(!site.finalizer);
+}
+
+#[test]
+fn arguments_that_cannot_be_launched_end_the_run_before_it_submits_anything() {
+    let mut site = site();
+    site.desired.arguments = vec!["-m".into(), "foo".into()];
+    site.settle();
+    assert!(site.jobs.is_empty());
+    assert_eq!(site.ends_told(), [("Failed".to_owned(), "InvalidSpec")].into());
+    let told = site.told();
+    assert!(told.starts_with("False/InvalidSpec 4 of 4 attempts gave no valid number"), "{told}");
+    let sentence = r#"argument "foo" is not a message size: use -m MAX or -m MIN:MAX in bytes. Create another run"#;
+    assert!(told.contains(sentence), "{told}");
+}
+
+#[test]
+fn jobs_of_a_cluster_that_was_made_anew_are_lost() {
+    let mut site = site().until_submitted();
+    site.jobs.clear();
+    site.cluster.as_mut().unwrap().uid = "c2".into();
+    site.settle();
+    assert!(site.jobs.is_empty(), "numbers of two clusters are not mixed");
+    assert_eq!(site.ends_told(), [("Failed".to_owned(), "JobLost")].into());
+    assert!(site.told().contains("of uid c1, which is gone"), "{}", site.told());
+}
+
+#[test]
+fn a_run_that_submitted_nothing_goes_on_with_the_cluster_made_anew() {
+    let mut site = site();
+    while site.status.cluster_uid.is_empty() {
+        site.pass(Crash::Never);
+    }
+    site.cluster.as_mut().unwrap().uid = "c2".into();
+    site.settle();
+    assert_eq!(site.status.cluster_uid, "c2");
+    assert_eq!(site.told(), "True/Completed All 4 attempts gave a valid number");
+}
+
+#[test]
+fn a_job_that_left_no_trace_is_lost_after_ten_minutes_of_a_ready_head() {
+    let mut site = site().until_submitted();
+    let gone = site.jobs.pop_first().unwrap().0;
+    let state =
+        |site: &Site| site.status.attempts.iter().find(|told| told.id == gone).unwrap().clone();
+    for minute in 0..=9 {
+        site.pass(Crash::Never);
+        assert!(!state(&site).state.is_final(), "given up after {minute} minutes");
+        site.second += 60;
+    }
+    site.settle();
+    assert_eq!(
+        (state(&site).state, state(&site).reason.as_str()),
+        (AttemptState::Failed, "JobLost")
+    );
+    assert!(site.told().starts_with("False/PartiallyFailed 1 of 4 attempts"), "{}", site.told());
 }

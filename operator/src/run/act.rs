@@ -44,7 +44,10 @@ async fn carry_out(
             return Ok(Outcome::Submitted(ctx.heads.submit(head, attempts).await?));
         }
         Step::Fetch { head, id, folder } => ctx.heads.fetch(head, id, folder).await?,
-        Step::Cancel { head, ids } => ctx.heads.cancel(head, ids).await?,
+        Step::Cancel { head, ids } => {
+            ctx.heads.cancel(head, ids).await?;
+            return Ok(Outcome::Cancelled(ids.clone()));
+        }
         Step::Store(results) => store(ctx, desired, run, results).await?,
     }
     Ok(Outcome::Done)

@@ -180,8 +180,8 @@ impl Desired {
                 name: meta.name.clone().unwrap_or_default(),
             },
             generation: meta.generation.unwrap_or_default(),
-            goal: match (meta.deletion_timestamp.is_some(), annotation(PAUSED).as_deref()) {
-                (_, Some("true")) => Goal::Paused,
+            goal: match (meta.deletion_timestamp.is_some(), annotation(PAUSED)) {
+                (_, Some(value)) if value.trim().eq_ignore_ascii_case("true") => Goal::Paused,
                 (true, _) => Goal::Absent,
                 (false, _) => Goal::Present,
             },

@@ -11,6 +11,7 @@ use crate::slots::Slots;
 
 use super::desired::{DEFAULT_USER, Goal};
 use super::fleets::{self, Fleet};
+use super::gate;
 use super::growth;
 use super::head::current_volume;
 use super::observed::Lifecycle;
@@ -21,7 +22,7 @@ use super::storage;
 pub(super) fn facts(view: &View<'_>, parts: &Parts) -> HpcClusterStatus {
     let mut status = view.observed.object.status.clone();
     status.observed_generation = view.desired.generation;
-    if status.aws.is_none() {
+    if status.aws.is_none() && gate::blocking(view).next().is_none() {
         status.aws = view.observed.account.as_ref().map(|account| AwsStatus {
             account_id: account.id.clone(),
             partition: account.partition.clone(),

@@ -18,6 +18,7 @@ pub(super) const LOST_STATUS: &str = "status";
 /// The whole plan when one of the gates is closed.
 pub(super) fn check(view: &View<'_>) -> Option<Parts> {
     finalizer(view)
+        .or_else(|| never_began(view))
         .or_else(|| account(view))
         .or_else(|| reads(view))
         .or_else(|| forgotten(view))
@@ -43,6 +44,18 @@ pub(super) fn deleting(message: &str) -> Verdict {
     Verdict::refused(Reason::Deleting, message)
 }
 
+/// Nothing is made before the account is noted, nor without an intent: an object that has neither
+/// goes, though AWS does not answer, as where there is no such region.
+fn never_began(view: &View<'_>) -> Option<Parts> {
+    let status = &view.observed.object.status;
+    let made = status.aws.is_some() || !status.intents.is_empty() || stands(view);
+    let answers = blocking(view).all(|failure| failure.kind == Kind::Throttled);
+    (view.desired.goal == Goal::Absent && !made && !answers).then(|| {
+        let verdict = deleting("Nothing was ever made");
+        Parts::only(Part { steps: vec![Step::RemoveFinalizer], ..Part::new(verdict) })
+    })
+}
+
 fn account(view: &View<'_>) -> Option<Parts> {
     let Some(account) = view.observed.account.as_ref() else {
         return unknown_account(view);
@@ -58,6 +71,8 @@ fn account(view: &View<'_>) -> Option<Parts> {
             Some(stopped(Verdict::stalled(Reason::AccountChanged, message)))
         }
         None if view.desired.goal == Goal::Paused => None,
+        // Noted where nothing can be read, it would hold an object that can make nothing there.
+        None if blocking(view).next().is_some() => None,
         None => Some(noted(view)),
     }
 }
@@ -116,10 +131,31 @@ fn stopped(verdict: Verdict) -> Parts {
     Parts::only(Part { waits: vec![Wait::Human { because }], ..Part::new(verdict) })
 }
 
+/// Reads that failed and that the goal needs. What AWS offers is nothing to one who leaves.
+pub(super) fn blocking<'a>(view: &View<'a>) -> impl Iterator<Item = &'a Failure> {
+    let is_leaving = view.desired.goal == Goal::Absent;
+    let failures = view.observed.failures.iter();
+    failures.filter(move |failure| !(is_leaving && is_of_offer(failure)))
+}
+
+/// Reads of what could be launched and used; all others tell what exists.
+fn is_of_offer(failure: &Failure) -> bool {
+    matches!(
+        (failure.service.as_str(), failure.operation.as_str()),
+        (
+            "ec2",
+            "DescribeImages"
+                | "DescribeInstanceTypeOfferings"
+                | "DescribeInstanceTypes"
+                | "DescribeSubnets"
+        ) | ("ssm", "DescribeDocument" | "DescribeInstanceInformation")
+    )
+}
+
 /// Decisions need a complete observation; a failed read shows on its part and nothing else moves.
 fn reads(view: &View<'_>) -> Option<Parts> {
-    let failure = view.observed.failures.first()?;
-    let waits = view.observed.failures.iter().cloned().map(Wait::Read).collect();
+    let failure = blocking(view).next()?;
+    let waits = blocking(view).cloned().map(Wait::Read).collect();
     let mut parts = match (view.desired.goal, part_of(failure)) {
         (Goal::Present, Some(part)) => Parts::refused(&[(part, failed(failure))]),
         _ => Parts::only(Part::new(failed(failure))),
@@ -148,7 +184,8 @@ pub(super) fn part_of(failure: &Failure) -> Option<ConditionType> {
 /// How a failed call shows: with AWS' code and what can be done.
 pub(super) fn failed(failure: &Failure) -> Verdict {
     let call = format!("{}:{}", failure.service, failure.operation);
-    let said = format!("{call} answered {}: {}", failure.code, failure.message);
+    let words = failure.message.trim_end_matches('.');
+    let said = format!("{call} answered {}: {words}", failure.code);
     let (truth, reason) = match failure.kind {
         Kind::Throttled => (ConditionStatus::Unknown, Reason::Throttled),
         Kind::Denied => (ConditionStatus::False, Reason::PermissionDenied),

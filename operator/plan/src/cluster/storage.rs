@@ -72,7 +72,7 @@ fn make(view: &View<'_>, storage: &Storage, thing: &str) -> Part {
     if held_data(view, storage) {
         let message = format!(
             "Storage {}: its file system is gone; it is not made again because it held data. \
-             Remove the entry from the spec and add it under another name to start empty",
+             Create another cluster to start with an empty one",
             storage.name
         );
         return Part::new(Verdict::stalled(Reason::FileSystemFailed, message));

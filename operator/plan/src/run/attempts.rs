@@ -9,6 +9,7 @@ use crate::node;
 
 use super::View;
 use super::desired::{Cell, Desired, program};
+use super::ending;
 use super::evaluate::{Judgement, evaluate};
 use super::observed::{Exit, Head, Phase, Poll};
 use super::step::{Results, Step, Submission};
@@ -103,13 +104,7 @@ pub(super) fn track(view: &View<'_>) -> Vec<Tracked> {
             let told = stored.iter().find(|told| told.id == attempt.id).cloned();
             let status = told.unwrap_or_else(|| fresh(&attempt));
             if status.state.is_final() {
-                return Tracked {
-                    attempt,
-                    status,
-                    judgement: None,
-                    is_stored: true,
-                    is_ended: true,
-                };
+                return Tracked::ended(attempt, status);
             }
             Tracked::follow(view, attempt, status)
         })
@@ -137,10 +132,19 @@ fn fresh(attempt: &Attempt) -> AttemptStatus {
 }
 
 impl Tracked {
+    /// One of which nothing more is to be read.
+    const fn ended(attempt: Attempt, status: AttemptStatus) -> Self {
+        Self { attempt, status, judgement: None, is_stored: true, is_ended: true }
+    }
+
     fn follow(view: &View<'_>, attempt: Attempt, mut status: AttemptStatus) -> Self {
         let poll = view.observed.polls.get(&attempt.id);
         if let Some(poll) = poll {
             note(&mut status, poll);
+        }
+        ending::close(view, &attempt, &mut status);
+        if status.state.is_final() {
+            return Self::ended(attempt, status);
         }
         let is_ended = poll.is_some_and(|poll| matches!(poll.phase, Phase::Finished | Phase::Lost));
         let output = view.observed.outputs.get(&attempt.id).filter(|_| is_ended);

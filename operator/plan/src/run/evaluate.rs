@@ -18,7 +18,8 @@ const TAIL_LINES: usize = 50;
 /// Bytes of those lines at most; a `ConfigMap` holds one MiB.
 const TAIL_BYTES: usize = 65_536;
 /// Physics: no fabric of today is faster (3,200 Gbit/s), none nearer (0.3 us between hosts).
-const BOUNDS: Bounds = Bounds { max_mb_per_s: Some(400_000.0), min_latency_us: Some(0.3) };
+pub(super) const BOUNDS: Bounds =
+    Bounds { max_mb_per_s: Some(400_000.0), min_latency_us: Some(0.3) };
 
 /// What an ended attempt is worth.
 pub(super) struct Judgement {
@@ -130,7 +131,7 @@ fn verdict(verdict: Verdict) -> (AttemptState, String, String) {
 }
 
 /// Messages in status are bounded at 256 bytes.
-fn cut(message: &str) -> String {
+pub(super) fn cut(message: &str) -> String {
     let end = (0..=message.len().min(256)).rev().find(|&at| message.is_char_boundary(at));
     message.get(..end.unwrap_or_default()).unwrap_or_default().to_owned()
 }

@@ -6,6 +6,7 @@
 
 mod attempts;
 mod desired;
+mod ending;
 mod evaluate;
 mod observed;
 mod status;
@@ -47,7 +48,7 @@ pub fn plan(desired: &Desired, observed: &Observed, now: Timestamp) -> RunPlan {
     }
     match desired.goal {
         Goal::Absent => release(&view, &tracked),
-        Goal::Present if is_finished(observed) => {
+        Goal::Present if is_finished(observed) || is_over(&tracked) => {
             status::plan(&view, &tracked, None, vec![], vec![])
         }
         Goal::Present => match obstacle(&view) {
@@ -63,6 +64,11 @@ fn is_finished(observed: &Observed) -> bool {
     hpc_crds::condition::is_true(&observed.object.status.conditions, ConditionType::Finished)
 }
 
+/// Whatever stands before a run does not matter once nothing of it is to be done.
+fn is_over(tracked: &[Tracked]) -> bool {
+    tracked.iter().all(|tracked| tracked.status.state.is_final())
+}
+
 fn unheld(view: &View<'_>, tracked: &[Tracked]) -> RunPlan {
     let steps = match view.desired.goal {
         Goal::Present => vec![Step::AddFinalizer],
@@ -71,29 +77,30 @@ fn unheld(view: &View<'_>, tracked: &[Tracked]) -> RunPlan {
     status::plan(view, tracked, None, steps, vec![])
 }
 
-/// Cancels what may be under way, unless the cluster is gone or going: then nothing is left to
-/// cancel. An attempt stored as Pending may have been submitted by a pass whose answer was lost.
+/// Cancels what may be under way, unless its cluster is gone or going: then nothing is left to
+/// cancel. While the head is being replaced its jobs live on, so the next head is waited for.
 fn release(view: &View<'_>, tracked: &[Tracked]) -> RunPlan {
-    let cluster = view.observed.cluster.as_ref().filter(|cluster| !cluster.deleting);
-    let head = cluster.and_then(|cluster| cluster.head.clone());
-    let stored = view.observed.object.status.attempts.iter();
-    let open = stored.filter(|attempt| !attempt.state.is_final() && may_run(view, &attempt.id));
-    let ids: Vec<String> = open.map(|attempt| attempt.id.clone()).collect();
-    let (steps, waits) = match head {
-        Some(head) if !ids.is_empty() => {
-            let waits = vec![Wait::Jobs { open: ids.len() }];
-            (vec![Step::Cancel { head, ids }], waits)
-        }
-        Some(_) | None => (vec![Step::RemoveFinalizer], vec![]),
-    };
+    let (steps, waits) = cancel(view);
     let verdict = Verdict::unknown(Reason::Deleting, "Jobs are being cancelled");
     status::plan(view, tracked, Some(verdict), steps, waits)
 }
 
-fn may_run(view: &View<'_>, id: &str) -> bool {
-    match view.observed.polls.get(id).map(|poll| poll.phase) {
-        Some(Phase::Queued | Phase::Running | Phase::Unknown) | None => true,
-        Some(Phase::Finished | Phase::Lost) => false,
+fn cancel(view: &View<'_>) -> (Vec<Step>, Vec<Wait>) {
+    let ids = ending::open(view);
+    let standing = |cluster: &&ClusterSeen| {
+        !cluster.deleting && ending::is_own(view.observed, cluster) && !ids.is_empty()
+    };
+    match (&view.observed.cluster, view.observed.failures.first()) {
+        // Whether the cluster is gone is not known.
+        (None, Some(failure)) if !ids.is_empty() => (vec![], vec![Wait::Read(failure.clone())]),
+        (cluster, _) => match cluster.as_ref().filter(standing).map(|cluster| &cluster.head) {
+            Some(Some(head)) => {
+                let waits = vec![Wait::Jobs { open: ids.len() }];
+                (vec![Step::Cancel { head: head.clone(), ids }], waits)
+            }
+            Some(None) => (vec![], vec![Wait::Head { name: view.desired.cluster.clone() }]),
+            None => (vec![Step::RemoveFinalizer], vec![]),
+        },
     }
 }
 
@@ -126,7 +133,8 @@ fn obstacle(view: &View<'_>) -> Option<(Verdict, Wait)> {
 /// Whether the cluster can hold the run at all.
 fn unfit(view: &View<'_>, cluster: &ClusterSeen) -> Option<(Reason, String)> {
     if cluster.storage_path.is_none() {
-        let message = "jobs need shared storage: give the cluster an entry in spec.aws.storage";
+        let message =
+            "jobs need shared storage: create another cluster with an entry in spec.aws.storage";
         return Some((Reason::StorageMissing, message.to_owned()));
     }
     let Some(queue) = view.queue() else {
@@ -139,7 +147,7 @@ fn unfit(view: &View<'_>, cluster: &ClusterSeen) -> Option<(Reason, String)> {
     let most = view.desired.cells.iter().map(|cell| cell.nodes).max().unwrap_or_default();
     (most > queue.nodes).then(|| {
         let message = format!(
-            "spec.matrix.nodes: {most} nodes are asked, queue '{}' has {}. Ask for fewer or enlarge the queue",
+            "spec.matrix.nodes: {most} nodes are asked, queue '{}' has {}. Ask for fewer, or create another cluster with a larger queue",
             queue.name, queue.nodes
         );
         (Reason::TooFewNodes, message)
@@ -148,8 +156,12 @@ fn unfit(view: &View<'_>, cluster: &ClusterSeen) -> Option<(Reason, String)> {
 
 fn proceed(view: &View<'_>, tracked: &[Tracked]) -> RunPlan {
     let (mut steps, mut waits) = (vec![], vec![]);
+    let noted = !view.observed.object.status.cluster_uid.is_empty();
+    if !noted {
+        waits.push(Wait::Noted { name: view.desired.cluster.clone() });
+    }
     if let Some(head) = view.observed.cluster.as_ref().and_then(|cluster| cluster.head.clone()) {
-        steps.extend(submit(view, tracked, &head));
+        steps.extend(submit(view, tracked, &head).filter(|_| noted));
         steps.extend(tracked.iter().filter_map(|tracked| tracked.fetch(view, &head)));
     }
     steps.extend(tracked.iter().filter_map(Tracked::store));

@@ -70,6 +70,7 @@ pub(super) fn plan(
 fn assemble(view: &View<'_>, tracked: &[Tracked], verdict: Option<Verdict>) -> BenchmarkRunStatus {
     let mut status = view.observed.object.status.clone();
     status.observed_generation = view.desired.generation;
+    status.cluster_uid = cluster_uid(view);
     status.attempts = tracked.iter().map(|tracked| tracked.status.clone()).collect();
     for results in tracked.iter().filter_map(Tracked::results) {
         if !status.results_refs.iter().any(|told| told.name == results.name) {
@@ -86,6 +87,16 @@ fn assemble(view: &View<'_>, tracked: &[Tracked], verdict: Option<Verdict>) -> B
     }
     status.conditions = conditions(view, &status, verdict, done);
     status
+}
+
+/// The cluster the run is submitted to. It is noted before the first submission and again as long
+/// as there was none, because a cluster made anew under its name has none of the jobs.
+fn cluster_uid(view: &View<'_>) -> String {
+    let status = &view.observed.object.status;
+    let is_free = status.start_time.is_none() || status.cluster_uid.is_empty();
+    let takes = view.desired.goal == Goal::Present && is_free && super::obstacle(view).is_none();
+    let cluster = view.observed.cluster.as_ref().filter(|_| takes);
+    cluster.map_or_else(|| status.cluster_uid.clone(), |cluster| cluster.uid.clone())
 }
 
 fn progress(tracked: &[Tracked]) -> RunProgress {
@@ -197,7 +208,7 @@ fn conclusion(status: &BenchmarkRunStatus) -> Verdict {
         return Verdict { truth: ConditionStatus::True, reason: Reason::Completed, message };
     };
     let reason = match (progress.failed == progress.total, first.reason.parse()) {
-        (true, Ok(reason @ Reason::FabricMismatch)) => reason,
+        (true, Ok(reason @ (Reason::FabricMismatch | Reason::InvalidSpec))) => reason,
         (true, _) => Reason::Failed,
         (false, _) => Reason::PartiallyFailed,
     };
@@ -219,11 +230,22 @@ impl RunStatus {
                         self.note(answer, now);
                     }
                 }
+                Outcome::Cancelled(ids) => self.cancelled(ids),
                 Outcome::Failed(failure) => self.blame(&failure.to_string(), now),
                 Outcome::Done => {}
             }
         }
         self
+    }
+
+    /// What the scheduler has let go is over, whatever is said of it later.
+    fn cancelled(&mut self, ids: &[String]) {
+        let attempts = self.status.attempts.iter_mut();
+        for attempt in attempts.filter(|attempt| ids.contains(&attempt.id)) {
+            attempt.state = AttemptState::Failed;
+            attempt.reason = Reason::Deleting.to_string();
+            "the run was deleted".clone_into(&mut attempt.message);
+        }
     }
 
     fn note(&mut self, answer: &Submitted, now: Timestamp) {

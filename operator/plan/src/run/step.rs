@@ -110,6 +110,10 @@ pub enum Wait {
     Cluster { name: String },
     /// Jobs under way.
     Jobs { open: usize },
+    /// A head that can be told to cancel.
+    Head { name: String },
+    /// The cluster stands in the status before the first attempt is submitted to it.
+    Noted { name: String },
 }
 
 impl fmt::Display for Wait {
@@ -118,6 +122,8 @@ impl fmt::Display for Wait {
             Self::Read(failure) => write!(f, "read: {failure}"),
             Self::Cluster { name } => write!(f, "cluster {name}"),
             Self::Jobs { open } => write!(f, "{open} jobs under way"),
+            Self::Head { name } => write!(f, "a head of cluster {name}"),
+            Self::Noted { name } => write!(f, "cluster {name} to be noted"),
         }
     }
 }
@@ -127,6 +133,8 @@ impl fmt::Display for Wait {
 pub enum Outcome {
     /// The scheduler has it: attempt id and job id.
     Submitted(Vec<Submitted>),
+    /// The scheduler has none of these attempts any more.
+    Cancelled(Vec<String>),
     /// Something failed; the next pass tries again.
     Failed(Failure),
     /// Nothing to add to the status.
