@@ -101,8 +101,9 @@ async fn an_operator_killed_while_attempts_run_repeats_none(story: Arc<Story>) -
 
 async fn killed_when_its_nodes_are_launched_it_makes_no_second_body(story: Arc<Story>) -> Outcome {
     let sim = story.sim().await?;
-    let hold = Strike::Hold { when: When::After };
-    let launch = Fault { role: Some("queue-compute".into()), ..Fault::next("RunInstances", hold) };
+    let strike = Strike::Hold { when: When::After };
+    let launch =
+        Fault { role: Some("queue-compute".into()), ..Fault::next("RunInstances", strike) };
     sim.fault(&launch).await?;
     let served = story.operator(&quick(), Restart::Never).await?;
     story.apply(&std::fs::read_to_string(osu::example())?).await?;
