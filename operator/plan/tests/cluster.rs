@@ -303,18 +303,15 @@ fn a_deletion_stops_on_no_read_but_those_of_what_it_gives_back() {
 }
 
 #[test]
-fn a_cluster_for_which_nothing_was_ever_made_goes_though_its_region_does_not_answer() {
+fn an_object_is_not_held_where_nothing_can_be_read_and_so_nothing_made() {
     let (mut world, desired) = small();
-    world.object.finalizer = true;
     let silent = |kind, world: &World| {
         let failures = vec![failed(kind, "sts", "GetCallerIdentity")];
         Observed { account: None, failures, ..world.observe() }
     };
-    let observed = silent(Kind::Unknown, &world);
-    let gone = plan(&absent(&desired), &observed, world.now);
-    assert_eq!(gone.steps, [Step::RemoveFinalizer]);
-    let slow = plan(&absent(&desired), &silent(Kind::Throttled, &world), world.now);
-    assert_eq!(slow.steps, vec![], "AWS answers, so it is asked again");
+    let free = plan(&desired, &silent(Kind::Unknown, &world), world.now);
+    assert_eq!(free.steps, vec![], "no finalizer is put on it");
+    assert_eq!(world.plan(&desired).steps, [Step::AddFinalizer]);
     settle(&mut world, &desired);
     let kept = plan(&absent(&desired), &silent(Kind::Unknown, &world), world.now);
     assert_eq!(kept.steps, vec![], "what was made is not left behind");

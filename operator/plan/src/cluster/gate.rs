@@ -18,7 +18,6 @@ pub(super) const LOST_STATUS: &str = "status";
 /// The whole plan when one of the gates is closed.
 pub(super) fn check(view: &View<'_>) -> Option<Parts> {
     finalizer(view)
-        .or_else(|| never_began(view))
         .or_else(|| account(view))
         .or_else(|| reads(view))
         .or_else(|| forgotten(view))
@@ -33,27 +32,22 @@ fn finalizer(view: &View<'_>) -> Option<Parts> {
             Some(Parts::only(Part::new(deleting("Nothing is left to give back"))))
         }
         (false, Goal::Paused) => paused(view),
+        // Not where nothing can be read, as in a region that does not exist: there nothing can be
+        // made, and the object must be free to go.
+        (false, Goal::Present) if !can_read(view) => None,
         (false, Goal::Present) => {
             Some(Parts::only(Part::step("The finalizer comes first", Step::AddFinalizer)))
         }
     }
 }
 
+fn can_read(view: &View<'_>) -> bool {
+    view.observed.account.is_some() && blocking(view).next().is_none()
+}
+
 /// The verdict while an object goes.
 pub(super) fn deleting(message: &str) -> Verdict {
     Verdict::refused(Reason::Deleting, message)
-}
-
-/// Nothing is made before the account is noted, nor without an intent: an object that has neither
-/// goes, though AWS does not answer, as where there is no such region.
-fn never_began(view: &View<'_>) -> Option<Parts> {
-    let status = &view.observed.object.status;
-    let made = status.aws.is_some() || !status.intents.is_empty() || stands(view);
-    let answers = blocking(view).all(|failure| failure.kind == Kind::Throttled);
-    (view.desired.goal == Goal::Absent && !made && !answers).then(|| {
-        let verdict = deleting("Nothing was ever made");
-        Parts::only(Part { steps: vec![Step::RemoveFinalizer], ..Part::new(verdict) })
-    })
 }
 
 fn account(view: &View<'_>) -> Option<Parts> {
