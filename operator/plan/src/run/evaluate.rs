@@ -89,7 +89,8 @@ impl Reading {
             (_, Some(0), Ok(parsed)) => verdict(judge(parsed, &expected)),
             (_, Some(0), Err(error)) => failed(Reason::IncompleteLog, &error.to_string()),
             (_, Some(code), _) => {
-                failed(Reason::ExitCode, &format!("the job ended with exit code {code}"))
+                let words = last_words(output);
+                failed(Reason::ExitCode, &format!("the job ended with exit code {code}{words}"))
             }
             (_, None, _) => failed(Reason::ExitCode, "the job ended without an exit code"),
         };
@@ -113,6 +114,17 @@ impl Reading {
     fn value(&self) -> String {
         self.metric().and_then(|metric| text::decimal(metric.value)).unwrap_or_default()
     }
+}
+
+/// What a failed job said: why our script refused to begin, else its last line.
+fn last_words(output: &[u8]) -> String {
+    let text = String::from_utf8_lossy(output);
+    let lines = || text.lines().rev().map(str::trim).filter(|line| !line.is_empty());
+    let refusal = lines().find_map(|line| line.strip_prefix("hpcops: refused: "));
+    let last = || lines().find(|line| !line.starts_with("hpcops: "));
+    let words = refusal.or_else(last).unwrap_or_default();
+    let plain: String = words.chars().filter(|letter| !letter.is_control()).take(160).collect();
+    if plain.is_empty() { plain } else { format!(": {plain}") }
 }
 
 fn failed(reason: Reason, message: &str) -> (AttemptState, String, String) {
@@ -217,4 +229,22 @@ fn results(view: &View<'_>, attempt: &Attempt, record: &Value, tail: Option<Stri
     let short = sha256.get(..12).unwrap_or_default();
     let name = format!("{}-{short}", view.desired.owner.name);
     Results { name, sha256, attempt: attempt.id.clone(), data }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::last_words;
+
+    #[test]
+    fn a_failed_job_is_told_with_why_it_was_refused_or_its_last_line() {
+        for (output, words) in [
+            ("", ""),
+            ("hpcops: mpirun-end epoch-ms=1 code=1\n", ""),
+            ("a\nSegmentation fault\n\nhpcops: mpirun-end code=139\n", ": Segmentation fault"),
+            ("hpcops: refused: no mpirun at /x\nsrun: error\n", ": no mpirun at /x"),
+            ("\u{1b}[31mred\n", ": [31mred"),
+        ] {
+            assert_eq!(last_words(output.as_bytes()), words);
+        }
+    }
 }
