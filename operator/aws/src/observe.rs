@@ -7,7 +7,7 @@ use std::time::Duration;
 use hpc_plan::cloud::{Failure, InstanceId, InstanceType, Kind, Tags};
 use hpc_plan::cluster::{
     Account, FileSystem, Group, Image, Instance, InstanceState, Interface, Lifecycle, Observed,
-    PlacementGroup, Stranger, Subnet, Volume, VolumeState,
+    PlacementGroup, Report, Stranger, Subnet, Volume, VolumeState,
 };
 use hpc_plan::names::{CLUSTER, CLUSTER_UID, HEAD, HEAD_INTERFACE, Owner, RETAINED, ROLE, STATE};
 use tokio::time::Instant;
@@ -114,7 +114,7 @@ impl Documents {
         let value = parameters.get(&query.parameter);
         observed.parameter_exists = value.is_some();
         observed.answers = parameters.get(&query.answers).cloned();
-        observed.report = value.and_then(|value| serde_json::from_str(value).ok());
+        observed.report = value.and_then(|value| Report::read(value.as_str()));
     }
 }
 

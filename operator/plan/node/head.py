@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """What only the head does: slurm.conf, the addresses of the nodes, the report to the operator."""
+import base64
 import datetime
+import gzip
 import hashlib
 import hmac
 import json
@@ -61,7 +63,7 @@ def wanted():
     for queue in node.config()["queues"]:
         found.update(("%s-%d" % (queue["name"], slot), "") for slot in node.slots(queue["standing"]))
     for entry in power.gangs():
-        found.update(("%s-%d" % (entry["queue"], slot), entry["gang"]) for slot in entry["slots"])
+        found.update(dict.fromkeys(power.names_in(entry), entry["gang"]))
     return found
 
 
@@ -135,14 +137,18 @@ def report(said, states):
 
 
 def text_of(content, seq):
-    """The parameter's value, shortened until it fits: what is left out is told when the rest is done."""
+    """The parameter's value. A long one is compressed; one that is still too long is shortened, which `cut` tells: of what
+    a cut demand does not name nobody may conclude that no job wants it."""
     content = dict(content, seq=seq)
     while True:
         text = json.dumps(content, separators=(",", ":"))
+        if len(text) > LIMIT:
+            text = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
         kind = next((kind for kind in ("worst", "demand", "fleets") if len(content[kind]) > 1), None)
         if len(text) <= LIMIT or kind is None:
             return text
-        content[kind] = content[kind][:-1]
+        content[kind] = content[kind][:-max(1, len(content[kind]) // 20)]
+        content["cut"] = True
 
 
 def sign(request, keys, region, now):

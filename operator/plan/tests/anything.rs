@@ -348,12 +348,13 @@ fn report() -> impl Strategy<Value = Report> {
     let demand =
         (gang(), queue(), slots()).prop_map(|(gang, queue, slots)| Demand { gang, queue, slots });
     let state = one_of(&["Ready", "Failed", "Booting", "", "?"]);
-    (id("i"), state, vec(fleet, 0..4), vec(demand, 0..3)).prop_map(
-        |(instance_id, state, fleets, demand)| Report {
+    (id("i"), state, vec(fleet, 0..4), vec(demand, 0..3), any::<bool>()).prop_map(
+        |(instance_id, state, fleets, demand, cut)| Report {
             instance_id,
             state,
             fleets,
             demand,
+            cut,
             ..Report::default()
         },
     )

@@ -90,3 +90,22 @@ fn a_smaller_gang_is_tried_although_a_larger_one_was_refused() {
     world.scheduler.jobs = vec![job("2")];
     until(&mut world, &desired, |world| world.live("queue-compute") == 2);
 }
+
+/// A report too long for its parameter leaves gangs out; that is no word about them.
+#[test]
+fn a_gang_that_the_report_has_no_room_for_keeps_its_nodes() {
+    let (mut world, desired) = standing();
+    world.scheduler.jobs = vec![job("2"), job("3-4")];
+    settle(&mut world, &desired);
+    assert_eq!(world.live("queue-compute"), 4);
+    world.fate.room_in_report = Some(1);
+    for _ in 0..150 {
+        pass(&mut world, &desired);
+        world.tick();
+    }
+    assert_eq!(world.live("queue-compute"), 4);
+    world.fate.room_in_report = None;
+    world.scheduler.jobs.clear();
+    settle(&mut world, &desired);
+    assert_eq!(world.live("queue-compute"), 1);
+}

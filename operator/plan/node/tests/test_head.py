@@ -1,6 +1,9 @@
 """The head's loop: slurm.conf, names and addresses, the report to the operator."""
+import base64
 import contextlib
 import datetime
+import gzip
+import hashlib
 import http.server
 import importlib
 import io
@@ -181,12 +184,25 @@ class Report(Case):
         for index in range(1, 129):
             self.says("%s-%d" % (queue["name"], index), "10.0.0.1", "storage", 1, '"\\' * 100)
         for job in range(400):
-            self.power.keep({"gang": "%d-1" % job, "job": str(job), "queue": queue["name"], "slots": [200 + 2 * job]})
+            digest = hashlib.sha256(b"%d" % job).hexdigest()  # names that do not compress
+            self.power.keep({"gang": "%s-1" % digest, "job": str(job), "queue": queue["name"], "slots": [200 + 2 * job]})
         text = self.head.text_of(self.look(), 7)
         self.assertLessEqual(len(text), 4096)
-        found = json.loads(text)
-        self.assertEqual((found["seq"], len(found["worst"])), (7, 1))
+        found = self.unpacked(text)
+        self.assertEqual((found["seq"], found["cut"], len(found["worst"])), (7, True, 1))
         self.assertGreater(len(found["demand"]), 30)
+
+    def test_a_long_report_is_compressed_and_nothing_is_left_out(self):
+        now = 1796000000000
+        for job in range(200):
+            self.power.keep({"gang": "%d-%d" % (4711 + job, now + 37 * job), "job": str(job), "queue": "compute", "slots": [1 + job]})
+        text = self.head.text_of(self.look(), 7)
+        self.assertLessEqual(len(text), 4096)
+        found = self.unpacked(text)
+        self.assertEqual((len(found["demand"]), found.get("cut")), (200, None))
+
+    def unpacked(self, text):
+        return json.loads(gzip.decompress(base64.b64decode(text)))
 
 
 class Demand(Case):

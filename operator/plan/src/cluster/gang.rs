@@ -107,10 +107,16 @@ impl<'a> Fleet<'a> {
             return (age >= self.view.desired.settings.lookup_window || seen > 0)
                 .then(|| self.await_members(intent, seen, wanted));
         }
-        if age >= self.view.desired.settings.boot_timeout {
+        if age >= self.view.desired.settings.boot_timeout && !self.is_left_out() {
             return Some(give_up(self.view, intent, Cause::BootTimeout, self.late(ready, wanted)));
         }
         Some(self.verdict_of_nodes())
+    }
+
+    /// Whether the report was too long to speak of this gang.
+    fn is_left_out(&self) -> bool {
+        let mut cut = self.view.observed.report.iter().filter(|report| report.cut);
+        cut.any(|report| report.fleets.iter().all(|told| told.gang != self.gang))
     }
 
     fn await_members(&self, intent: &Intent, seen: usize, wanted: usize) -> Part {

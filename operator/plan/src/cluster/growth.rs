@@ -17,8 +17,8 @@ use crate::slots::Slots;
 
 use super::desired::Queue;
 use super::fleets::{Fleet, gang_of, place};
-use super::making::{newer, reason_of};
-use super::observed::Demand;
+use super::making::reason_of;
+use super::observed::Report;
 use super::part::{Part, Verdict, View};
 use super::step::Step;
 use super::strays;
@@ -40,8 +40,9 @@ pub(super) fn growth(view: &View<'_>, queue: &Queue, head_ready: bool) -> Part {
 
 /// Every gang that is demanded, seen or remembered, in a stable order.
 pub(super) fn gangs<'a>(view: &'a View<'a>, queue: &'a Queue) -> Vec<Fleet<'a>> {
-    let demand = demand(view);
-    let asked = demand.into_iter().flatten().filter(|asked| asked.queue == queue.name);
+    let report = scheduler(view);
+    let asked =
+        report.iter().flat_map(|report| &report.demand).filter(|asked| asked.queue == queue.name);
     let role = queue_role(&queue.name);
     let seen = view.instances(&role).map(gang_of);
     let known = view.observed.object.status.intents.iter().filter_map(|intent| {
@@ -49,42 +50,35 @@ pub(super) fn gangs<'a>(view: &'a View<'a>, queue: &'a Queue) -> Vec<Fleet<'a>> 
     });
     let names = asked.map(|asked| asked.gang.as_str()).chain(seen).chain(known);
     let names: BTreeSet<&str> = names.filter(|gang| !gang.is_empty()).collect();
-    let wanted = |gang: &str| demand.map(|demand| slots(demand, queue, gang));
+    let wanted = |gang: &str| report.and_then(|report| slots(report, queue, gang));
     names.into_iter().map(|gang| Fleet::new(view, queue, gang, wanted(gang))).collect()
 }
 
-/// What the jobs want, as far as anybody can say: only a head that is up speaks for its scheduler.
-fn demand<'a>(view: &View<'a>) -> Option<&'a [Demand]> {
+/// What the scheduler says: only a head that is up speaks for it.
+fn scheduler<'a>(view: &View<'a>) -> Option<&'a Report> {
     let head = view.instances(HEAD).find(|head| head.state.is_live())?;
     let report = view.observed.report.as_ref()?;
-    (report.instance_id == head.id.0 && report.state == "Ready").then_some(&report.demand)
+    (report.instance_id == head.id.0 && report.state == "Ready").then_some(report)
 }
 
-/// The nodes a gang is asked to have. Nodes that always run are nobody's gang, and of two gangs
-/// that ask for one node the first has it.
-fn slots(demand: &[Demand], queue: &Queue, gang: &str) -> Slots {
+/// The nodes a gang is asked to have; nothing while nobody can say. Nodes that always run are
+/// nobody's gang, and of two gangs that ask for one node the first has it.
+fn slots(report: &Report, queue: &Queue, gang: &str) -> Option<Slots> {
     let mut taken = queue.nodes.clone();
-    for asked in demand.iter().filter(|asked| asked.queue == queue.name) {
+    for asked in report.demand.iter().filter(|asked| asked.queue == queue.name) {
         let free = asked.slots.iter().filter(|slot| *slot <= queue.most);
         let free = free.collect::<Slots>().without(&taken);
         if asked.gang == gang {
-            return free;
+            return Some(free);
         }
         taken = taken.iter().chain(free.iter()).collect();
     }
-    Slots::default()
+    (!report.cut).then(Slots::default)
 }
 
 impl Fleet<'_> {
     fn follow(&self, head_ready: bool) -> Part {
-        if let Some(strange) = self.view.strange(&self.thing) {
-            return newer(strange);
-        }
-        let cleanup = self.cleanup();
-        match self.under_way() {
-            Some(part) => cleanup.and(part),
-            None => cleanup.and(self.serve(head_ready)),
-        }
+        self.unless_under_way(|| self.serve(head_ready))
     }
 
     /// Nothing is under way: launch what the job wants, once, or let go what no job wants.
@@ -121,7 +115,7 @@ impl Fleet<'_> {
             return Part::ready("");
         };
         let remembered = self.lesson().is_some_and(|lesson| lesson.thing == intent.thing);
-        let window = 2 * wait_of(self.view, intent);
+        let window = 2 * self.view.backoff(intent);
         if remembered && self.view.since(intent) <= window {
             return strays::remember(self.view, intent, window);
         }
@@ -130,19 +124,17 @@ impl Fleet<'_> {
 
     /// The latest gang of the queue that was given up, unless one has come up since.
     fn lesson(&self) -> Option<&Intent> {
-        let own_queue = || {
-            let intents = self.view.observed.object.status.intents.iter();
-            intents.filter(|intent| {
-                place(&intent.thing)
-                    .is_some_and(|(queue, gang)| queue == self.queue.name && !gang.is_empty())
-            })
-        };
-        let failed = own_queue().filter(|intent| is_lesson(intent));
+        let failed = self.gangs_of_queue().filter(|intent| is_lesson(intent));
         let latest = failed.max_by_key(|intent| (intent.changed_at.timestamp(), &intent.thing))?;
-        let came_up = own_queue().filter(|intent| intent.state == IntentState::Settled);
-        let mut later =
-            came_up.filter(|intent| intent.changed_at.timestamp() >= latest.changed_at.timestamp());
-        later.next().is_none().then_some(latest)
+        let mut came_up = self.gangs_of_queue().filter(|intent| {
+            let later = intent.changed_at.timestamp() >= latest.changed_at.timestamp();
+            intent.state == IntentState::Settled && later
+        });
+        came_up.next().is_none().then_some(latest)
+    }
+
+    fn gangs_of_queue(&self) -> impl Iterator<Item = &Intent> {
+        self.intents_of_queue().filter(|(gang, _)| !gang.is_empty()).map(|(_, intent)| intent)
     }
 
     /// How often in a row gangs of this queue were given up.
@@ -153,13 +145,7 @@ impl Fleet<'_> {
     /// After a failure one gang goes first.
     fn probe(&self) -> Option<Wait> {
         self.lesson()?;
-        let intents = self.view.observed.object.status.intents.iter();
-        let mut others = intents.filter(|other| {
-            let under_way = matches!(other.state, IntentState::Open | IntentState::Acted);
-            let same = place(&other.thing)
-                .is_some_and(|(queue, gang)| queue == self.queue.name && !gang.is_empty());
-            under_way && same && other.thing != self.thing
-        });
+        let mut others = self.gangs_of_queue().filter(|other| self.is_beside(other));
         let begun = self.intent.is_some_and(|own| own.state == IntentState::Open);
         let first = others.next().filter(|_| !begun)?;
         Some(Wait::Visible { thing: first.thing.clone() })
@@ -199,7 +185,7 @@ impl Fleet<'_> {
         let lesson = self.lesson()?;
         let smaller = missing.len() < Payload::of(lesson).slots.len();
         let by_size = matches!(Cause::read(lesson).0, Some(Cause::Capacity | Cause::Partial));
-        let over = self.view.since(lesson) >= wait_of(self.view, lesson);
+        let over = self.view.since(lesson) >= self.view.backoff(lesson);
         let could_do_better = over || (smaller && by_size);
         (!could_do_better).then(|| Refusal::of(self.view, lesson))
     }
@@ -215,11 +201,6 @@ fn is_lesson(intent: &Intent) -> bool {
     intent.state == IntentState::Abandoned && !chance
 }
 
-fn wait_of(view: &View<'_>, intent: &Intent) -> std::time::Duration {
-    let round = Payload::of(intent).round;
-    intents::backoff(view.desired.settings.capacity_backoff, round, &view.desired.owner)
-}
-
 /// Why a gang cannot be had, and when to ask again.
 struct Refusal {
     reason: Reason,
@@ -230,11 +211,10 @@ struct Refusal {
 impl Refusal {
     fn of(view: &View<'_>, intent: &Intent) -> Self {
         let (cause, detail) = Cause::read(intent);
-        let next = intent.changed_at.timestamp().checked_add(wait_of(view, intent));
         Self {
             reason: reason_of(cause).0,
             message: detail.to_owned(),
-            next_try: next.ok().map(Time::new),
+            next_try: view.next_try(intent),
         }
     }
 }
@@ -252,7 +232,7 @@ struct Answer {
 
 /// Tells the head what cannot be had, when that is not what it was told last.
 pub(super) fn answers(view: &View<'_>) -> Part {
-    if demand(view).is_none() {
+    if scheduler(view).is_none() {
         return Part::ready("");
     }
     let answers: Vec<_> = refusals(view).map(|(gang, refusal)| answer(gang, &refusal)).collect();
@@ -302,6 +282,6 @@ pub(super) fn blocked(view: &View<'_>) -> Option<Verdict> {
 /// When the queue's latest failure lets the next gang go.
 pub(super) fn next_try(view: &View<'_>, queue: &Queue) -> Option<Time> {
     let fleet = Fleet::new(view, queue, "", None);
-    let lesson = fleet.lesson().filter(|lesson| view.since(lesson) < wait_of(view, lesson))?;
-    Refusal::of(view, lesson).next_try
+    let lesson = fleet.lesson().filter(|lesson| view.since(lesson) < view.backoff(lesson))?;
+    view.next_try(lesson)
 }

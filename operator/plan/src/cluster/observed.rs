@@ -4,7 +4,11 @@
 //! planner decides nothing but the condition.
 
 use std::collections::BTreeMap;
+use std::io::Read;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::GzDecoder;
 use hpc_crds::{ConditionType, HpcClusterStatus};
 use serde::Deserialize;
 
@@ -14,6 +18,9 @@ use crate::cloud::{
     VolumeId,
 };
 use crate::slots::Slots;
+
+/// Most bytes of a report, before it was compressed to fit a parameter.
+const LONGEST_REPORT: u64 = 1 << 20;
 
 /// Everything read in one pass.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -280,6 +287,20 @@ pub struct Report {
     pub demand: Vec<Demand>,
     /// The nodes that fare worst.
     pub worst: Vec<WorstNode>,
+    /// Whether the lists were too long for the parameter: what they do not name is unknown.
+    pub cut: bool,
+}
+
+impl Report {
+    /// Reads the parameter's value: JSON, or base64 of it compressed when it is long.
+    pub fn read(value: &str) -> Option<Self> {
+        if let Ok(plain) = serde_json::from_str(value) {
+            return Some(plain);
+        }
+        let packed = STANDARD.decode(value).ok()?;
+        let text = GzDecoder::new(packed.as_slice()).take(LONGEST_REPORT);
+        serde_json::from_reader(text).ok()
+    }
 }
 
 /// The usable nodes of one launch. A number alone would not do: the node that bore it before may

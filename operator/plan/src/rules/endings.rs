@@ -221,8 +221,9 @@ fn is_dropped(case: Case<'_>, node: &Instance) -> bool {
     });
     let Some((report, gang)) = report.zip(node.tags.get(GANG)) else { return false };
     let slot = slots_of(&node.tags).nth(node.launch_index);
-    let asked = report.demand.iter().filter(|asked| asked.gang == *gang);
-    !slot.is_some_and(|slot| asked.into_iter().any(|asked| asked.slots.contains(slot)))
+    let mut asked = report.demand.iter().filter(|asked| asked.gang == *gang).peekable();
+    let is_told = !report.cut || asked.peek().is_some();
+    is_told && !slot.is_some_and(|slot| asked.any(|asked| asked.slots.contains(slot)))
 }
 
 fn is_of(node: &Instance, intent: &Intent) -> bool {

@@ -108,6 +108,8 @@ pub struct Fate {
     pub slow_agent: u8,
     /// Gangs one of whose members ends for lack of capacity after the launch, so many of the next.
     pub dying_gangs: u8,
+    /// Launches beyond which the head's report is cut.
+    pub room_in_report: Option<usize>,
 }
 
 /// What an observation can miss though nothing says so.

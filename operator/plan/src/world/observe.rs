@@ -36,7 +36,10 @@ impl World {
             document_ready: self.document == Some(0),
             parameter_exists: self.parameter.is_some(),
             agents_online: self.agents(),
-            report: self.parameter.as_ref().map(said),
+            report: self
+                .parameter
+                .as_ref()
+                .map(|told| fitted(said(told), self.fate.room_in_report)),
             answers: self.answers.clone(),
             installation_instances: self.catalog.other_instances + live,
             installation_hourly_cost: running.filter_map(price).sum(),
@@ -186,6 +189,15 @@ fn said(told: &Told) -> Report {
         message: if failed { "slurmctld: fatal".to_owned() } else { String::new() },
         fleets: fleets.collect(),
         demand: told.demand.clone(),
-        worst: vec![],
+        ..Report::default()
     }
+}
+
+/// What a parameter has room for.
+fn fitted(mut report: Report, room: Option<usize>) -> Report {
+    let room = room.unwrap_or(usize::MAX);
+    report.cut = report.demand.len().max(report.fleets.len()) > room;
+    report.demand.truncate(room);
+    report.fleets.truncate(room);
+    report
 }
