@@ -22,7 +22,7 @@ use crate::helm::Release;
 use crate::kubelet::{Operator, Restart};
 use crate::lab::Lab;
 use crate::process::free_port;
-use crate::sim::Sim;
+use crate::sim::{Resource, Sim};
 
 /// How long an operator may take from its start until it is ready.
 pub const READY: Duration = Duration::from_secs(30);
@@ -65,6 +65,11 @@ impl Story {
     /// The access key that is its AWS account.
     pub fn access_key(&self) -> &str {
         &self.access_key
+    }
+
+    /// The root of a file system, seen from outside.
+    pub fn file_system(&self, found: &Resource) -> PathBuf {
+        self.lab.dir().join("awssim/fsx").join(&found.account).join(&found.id)
     }
 
     /// A client with all rights.

@@ -125,7 +125,7 @@ async fn file_system(story: &Story, sim: &Sim) -> Result<PathBuf> {
         what: "find the file system".to_owned(),
         source: "the ledger has none".into(),
     })?;
-    Ok(story.lab().dir().join("awssim/fsx").join(&found.account).join(&found.id))
+    Ok(story.file_system(found))
 }
 
 async fn a_job_typed_by_hand_grows_an_empty_queue_which_then_empties(story: Arc<Story>) -> Outcome {

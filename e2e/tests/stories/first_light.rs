@@ -140,8 +140,7 @@ async fn place_programs(
     let root = eventually("the file system exists", PATIENCE, async || {
         let living = sim.living().await?;
         let found = living.iter().find(|thing| thing.kind == "file-system");
-        let below = found
-            .map(|found| story.lab().dir().join("awssim/fsx").join(&found.account).join(&found.id));
+        let below = found.map(|found| story.file_system(found));
         Ok(below.filter(|folder| folder.is_dir()))
     })
     .await?;

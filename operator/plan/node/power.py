@@ -53,6 +53,10 @@ def gangs():
     return sorted(found, key=lambda entry: (entry.get("since", 0), entry["gang"]))
 
 
+def names_in(entry):
+    return ["%s-%d" % (entry["queue"], slot) for slot in entry["slots"]]
+
+
 def keep(entry):
     """Stores a gang, or forgets one that has no node left."""
     path = os.path.join(FOLDER, entry["gang"] + ".json")
@@ -129,8 +133,7 @@ class Keeper:
     def drop_lost(self, states):
         """A node that came for a job and is down does not come back by itself."""
         for entry in gangs():
-            names = ["%s-%d" % (entry["queue"], slot) for slot in entry["slots"]]
-            self.power_down([name for name in names if states.get(name, "").startswith("down")], "the node was lost")
+            self.power_down([name for name in names_in(entry) if states.get(name, "").startswith("down")], "the node was lost")
 
     def heed(self, answers):
         """Powers down what cannot be had; its job is asked for again when the operator says so."""
@@ -139,8 +142,7 @@ class Keeper:
             answer = refused.get(entry["gang"])
             if answer is None:
                 continue
-            names = ["%s-%d" % (entry["queue"], slot) for slot in entry["slots"]]
-            self.power_down(names, "%s %s" % (answer.get("code"), node.words(str(answer.get("message")), 1000)[:120]))
+            self.power_down(names_in(entry), "%s %s" % (answer.get("code"), node.words(str(answer.get("message")), 1000)[:120]))
             if entry["job"] != "0":
                 self.later[entry["job"]] = next_try(answer.get("nextTry"))
 

@@ -5,7 +5,6 @@ use hpc_crds::{
     RetainedResource, StateVolumeStatus, StorageStatus, Time,
 };
 
-use crate::intents::{self, Payload};
 use crate::names::{HEAD, HEAD_INTERFACE, RETAINED, ROLE};
 use crate::slots::Slots;
 
@@ -86,9 +85,7 @@ fn queues(view: &View<'_>) -> Vec<QueueStatus> {
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
     let wanted = view.desired.cluster.queues.iter();
     let status = wanted.map(|queue| {
-        let gangs = growth::gangs(view, queue);
-        let fleets = [Fleet::standing(view, queue)].into_iter().chain(gangs);
-        let fleets: Vec<_> = fleets.collect();
+        let fleets: Vec<_> = fleets::every(view, queue).collect();
         let desired = fleets.iter().map(|fleet| fleet.wanted.as_ref().map_or(0, Slots::len)).sum();
         let told = view.observed.object.status.queues.iter().find(|told| told.name == queue.name);
         QueueStatus {
@@ -107,9 +104,7 @@ fn queues(view: &View<'_>) -> Vec<QueueStatus> {
 /// When a given-up launch is tried again.
 fn next_try(view: &View<'_>, thing: &str) -> Option<Time> {
     let intent = view.intent(thing).filter(|intent| intent.state == IntentState::Abandoned)?;
-    let first = view.desired.settings.capacity_backoff;
-    let wait = intents::backoff(first, Payload::of(intent).round, &view.desired.owner);
-    intent.changed_at.timestamp().checked_add(wait).ok().map(Time::new)
+    view.next_try(intent)
 }
 
 fn nodes(queues: &[QueueStatus]) -> NodesStatus {

@@ -31,15 +31,13 @@ pub(super) fn fleets(view: &View<'_>, head_ready: bool) -> Part {
 
 /// What goes back whatever comes of the spec: gangs given up, nodes without a slot.
 pub(super) fn give_back(view: &View<'_>) -> Part {
-    let queues = view.desired.cluster.queues.iter();
-    let fleets = queues.flat_map(|queue| {
-        [Fleet::standing(view, queue)].into_iter().chain(growth::gangs(view, queue))
-    });
-    let parts = fleets.map(|fleet| match view.strange(&fleet.thing) {
-        Some(strange) => newer(strange),
-        None => fleet.cleanup().and(fleet.under_way().unwrap_or_else(|| Part::ready(""))),
-    });
-    Part::all(parts, "")
+    let fleets = view.desired.cluster.queues.iter().flat_map(|queue| every(view, queue));
+    Part::all(fleets.map(|fleet| fleet.unless_under_way(|| Part::ready(""))), "")
+}
+
+/// The nodes of a queue: those that always run, and every gang.
+pub(super) fn every<'a>(view: &'a View<'a>, queue: &'a Queue) -> impl Iterator<Item = Fleet<'a>> {
+    [Fleet::standing(view, queue)].into_iter().chain(growth::gangs(view, queue))
 }
 
 /// Name of a queue's nodes among the intents: those that always run, or those of a gang.
@@ -88,14 +86,25 @@ impl<'a> Fleet<'a> {
     }
 
     fn plan(&self, head_ready: bool) -> Part {
-        if let Some(strange) = self.view.strange(&self.thing) {
-            return newer(strange);
+        self.unless_under_way(|| self.complete(head_ready))
+    }
+
+    /// What goes back and what is under way; `idle` when nothing is. Another version's intent is
+    /// left alone.
+    pub fn unless_under_way(&self, idle: impl FnOnce() -> Part) -> Part {
+        match self.view.strange(&self.thing) {
+            Some(strange) => newer(strange),
+            None => self.cleanup().and(self.under_way().unwrap_or_else(idle)),
         }
-        let cleanup = self.cleanup();
-        match self.under_way() {
-            Some(gang) => cleanup.and(gang),
-            None => cleanup.and(self.complete(head_ready)),
-        }
+    }
+
+    /// Intents of this queue, each with its gang; empty for the nodes that always run.
+    pub fn intents_of_queue(&self) -> impl Iterator<Item = (&'a str, &'a Intent)> + '_ {
+        let intents = self.view.observed.object.status.intents.iter();
+        intents.filter_map(|intent| {
+            let (queue, gang) = place(&intent.thing)?;
+            (queue == self.queue.name).then_some((gang, intent))
+        })
     }
 
     /// Live instances that count: not of a gang given up.
@@ -205,9 +214,9 @@ impl<'a> Fleet<'a> {
         }
         let seen = self.seen.iter().map(|node| attempt_of(&node.tags)).max().unwrap_or_default();
         let rungs = self.rungs(missing);
-        let absence = Absence::Ended;
+        let once = !self.gang.is_empty();
         let making =
-            Making { thing: &self.thing, seen, rungs, absence, first, once: !self.gang.is_empty() };
+            Making { seen, first, once, ..Making::new(&self.thing, rungs, Absence::Ended) };
         making.pursue(self.view, |payload, attempt| launch::gang(self, payload, attempt))
     }
 
@@ -236,15 +245,15 @@ impl<'a> Fleet<'a> {
     fn pinned(&self) -> Option<String> {
         let living = zone(self.view, self.queue).map(str::to_owned);
         living.or_else(|| {
-            let others = self.view.observed.object.status.intents.iter().filter(|other| {
-                let under_way = matches!(other.state, IntentState::Open | IntentState::Acted);
-                under_way && other.thing != self.thing
-            });
-            let mut own_queue = others.filter(|other| {
-                place(&other.thing).is_some_and(|(queue, _)| queue == self.queue.name)
-            });
-            own_queue.next().map(|other| Payload::of(other).zone)
+            let mut others = self.intents_of_queue().filter(|(_, other)| self.is_beside(other));
+            others.next().map(|(_, other)| Payload::of(other).zone)
         })
+    }
+
+    /// Whether another launch is under way.
+    pub fn is_beside(&self, other: &Intent) -> bool {
+        let under_way = matches!(other.state, IntentState::Open | IntentState::Acted);
+        under_way && other.thing != self.thing
     }
 
     pub fn verdict_of_nodes(&self) -> Part {

@@ -39,22 +39,17 @@ fn interface<'a>(view: &View<'a>) -> (Option<&'a Interface>, Part) {
             let attempt = attempt_of(&found.tags);
             seen(view, (HEAD_INTERFACE, attempt), "The head's interface exists")
         }
-        None => Making {
-            thing: HEAD_INTERFACE,
-            seen: 0,
-            rungs: vec![Payload::default()],
-            absence: Absence::Unproven,
-            first: Payload::default(),
-            once: false,
-        }
-        .pursue(view, |_, attempt| {
-            Body::Interface(InterfaceBody {
-                subnet: view.desired.cluster.head_subnet.clone(),
-                groups: view.group(HEAD).map(|group| group.id.clone()).into_iter().collect(),
-                description: format!("hpcops {} head", view.desired.owner.full_name()),
-                tags: view.tags(HEAD_INTERFACE, attempt),
-            })
-        }),
+        None => Making::new(HEAD_INTERFACE, vec![Payload::default()], Absence::Unproven).pursue(
+            view,
+            |_, attempt| {
+                Body::Interface(InterfaceBody {
+                    subnet: view.desired.cluster.head_subnet.clone(),
+                    groups: view.group(HEAD).map(|group| group.id.clone()).into_iter().collect(),
+                    description: format!("hpcops {} head", view.desired.owner.full_name()),
+                    tags: view.tags(HEAD_INTERFACE, attempt),
+                })
+            },
+        ),
     };
     (found, part)
 }
@@ -70,14 +65,7 @@ fn state_volume<'a>(view: &View<'a>) -> (Option<&'a Volume>, Part) {
     let zone = view.subnet(&view.desired.cluster.head_subnet).map(|subnet| subnet.zone.clone());
     let Some(found) = current_volume(view) else {
         let payload = Payload { zone: zone.unwrap_or_default(), ..Payload::default() };
-        let making = Making {
-            thing: STATE,
-            seen: 0,
-            rungs: vec![payload],
-            absence: Absence::Unproven,
-            first: Payload::default(),
-            once: false,
-        };
+        let making = Making::new(STATE, vec![payload], Absence::Unproven);
         let part = making.pursue(view, |payload, attempt| {
             Body::Volume(VolumeBody {
                 zone: payload.zone.clone(),
@@ -141,14 +129,8 @@ fn launch(view: &View<'_>, interface: &Interface, volume: &Volume) -> Part {
     }
     let seen = view.instances(HEAD).map(|head| attempt_of(&head.tags)).max();
     let payload = Payload { instance_type: head_type.clone(), ..Payload::default() };
-    let making = Making {
-        thing: HEAD,
-        seen: seen.unwrap_or_default(),
-        rungs: vec![payload],
-        absence: Absence::Ended,
-        first: Payload::default(),
-        once: false,
-    };
+    let seen = seen.unwrap_or_default();
+    let making = Making { seen, ..Making::new(HEAD, vec![payload], Absence::Ended) };
     making.pursue(view, |payload, attempt| launch::head(view, payload, attempt))
 }
 

@@ -42,7 +42,12 @@ pub(super) enum Absence {
     Unproven,
 }
 
-impl Making<'_> {
+impl<'a> Making<'a> {
+    /// A thing of which nothing was ever seen, tried for as long as it is wanted.
+    pub fn new(thing: &'a str, rungs: Vec<Payload>, absence: Absence) -> Self {
+        Self { thing, seen: 0, rungs, absence, first: Payload::default(), once: false }
+    }
+
     /// What to do about it now. `body` is the whole request of one attempt.
     pub fn pursue(&self, view: &View<'_>, body: impl Fn(&Payload, i32) -> Body) -> Part {
         match view.stored(self.thing) {
@@ -144,9 +149,8 @@ impl Making<'_> {
             };
         }
         let settings = &view.desired.settings;
-        let first = settings.capacity_backoff;
         let wait = if next.round > failed.round && has_backoff(cause) {
-            intents::backoff(first, failed.round, &view.desired.owner)
+            view.backoff(intent)
         } else {
             std::time::Duration::ZERO
         };

@@ -34,6 +34,7 @@ pub use wait::Wait;
 use jiff::Timestamp;
 
 use crate::Plan;
+#[cfg(any(test, feature = "world"))]
 pub(crate) use part::attempt_of;
 use part::{Part, Parts, View};
 

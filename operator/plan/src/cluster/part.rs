@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use hpc_crds::{ConditionStatus, ConditionType, Intent, Reason};
+use hpc_crds::{ConditionStatus, ConditionType, Intent, Reason, Time};
 use jiff::Timestamp;
 
 use crate::cloud::{SubnetId, Tags};
-use crate::intents;
+use crate::intents::{self, Payload};
 use crate::names::{ATTEMPT, ROLE};
 
 use super::desired::Desired;
@@ -226,6 +226,17 @@ impl<'a> View<'a> {
 
     pub fn since(&self, intent: &Intent) -> Duration {
         intents::age(intent, self.now)
+    }
+
+    /// The wait after an attempt that was given up at the end of its ladder.
+    pub fn backoff(&self, intent: &Intent) -> Duration {
+        let first = self.desired.settings.capacity_backoff;
+        intents::backoff(first, Payload::of(intent).round, &self.desired.owner)
+    }
+
+    /// When that wait is over.
+    pub fn next_try(&self, intent: &Intent) -> Option<Time> {
+        intent.changed_at.timestamp().checked_add(self.backoff(intent)).ok().map(Time::new)
     }
 }
 

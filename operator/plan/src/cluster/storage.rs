@@ -83,14 +83,8 @@ fn make(view: &View<'_>, storage: &Storage, thing: &str) -> Part {
         return Part::waiting(format!("Storage {}: the failed one goes", storage.name), wait);
     }
     let seen = view.file_systems(&role).map(|found| attempt_of(&found.tags)).max();
-    let making = Making {
-        thing,
-        seen: seen.unwrap_or_default(),
-        rungs: vec![Payload::default()],
-        absence: Absence::Unproven,
-        first: Payload::default(),
-        once: false,
-    };
+    let seen = seen.unwrap_or_default();
+    let making = Making { seen, ..Making::new(thing, vec![Payload::default()], Absence::Unproven) };
     making.pursue(view, |_, attempt| body(view, storage, attempt))
 }
 
