@@ -2,9 +2,13 @@
 
 #![expect(clippy::doc_markdown, reason = "kubectl explain prints these comments as they are")]
 
+mod node;
 mod status;
+mod users;
 
+pub use node::*;
 pub use status::*;
+pub use users::*;
 
 use std::collections::BTreeMap;
 
@@ -43,6 +47,13 @@ pub struct HpcClusterSpec {
     /// scheduler is the batch system that runs jobs. Default: type Slurm. Immutable.
     #[serde(default)]
     pub scheduler: SchedulerSpec,
+    /// users have an account on every node, with the same uid and home everywhere, at most 32. The
+    /// first is who runs jobs that name nobody. Keys may change at any time; a user that is taken
+    /// out loses its keys, its files stay. Default: one user hpc with uid 4001 and no keys.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 32), extend(
+        "x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
+    pub users: Vec<UserSpec>,
 }
 
 /// Where in AWS the cluster stands and of what it is made.
@@ -226,6 +237,14 @@ pub struct QueueSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Placement")]
     pub placement: Option<Placement>,
+    /// multithreading says whether a core counts as two CPUs: Disabled (one, as suits most solvers)
+    /// or Enabled. Default: Disabled. Other values may appear.
+    #[serde(default)]
+    pub multithreading: Multithreading,
+    /// localScratch says where the node's own NVMe disks appear, joined into one, for files that
+    /// need not outlive the node; types without such disks have none.
+    #[serde(default)]
+    pub local_scratch: LocalScratchSpec,
 }
 
 /// The network hardware of a queue's nodes.

@@ -40,6 +40,11 @@ use strum::Display;
 pub struct BenchmarkRunSpec {
     /// clusterRef names the HPCCluster of the same namespace to run on.
     pub cluster_ref: ClusterRef,
+    /// runAs is the user of the cluster who runs the jobs. Default: the cluster's first. Example:
+    /// alice.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 32))]
+    pub run_as: Option<String>,
     /// application is what to run. Exactly one of: osu.
     pub application: ApplicationSpec,
     /// mpi is the MPI library that starts the application. Default: implementation OpenMPI.

@@ -167,6 +167,11 @@ pub enum Reason {
     /// The cluster has no queue of that name.
     #[strum(message = "Delete the run and create it with a queue of the cluster.")]
     QueueNotFound,
+    /// The cluster has no user of that name.
+    #[strum(
+        message = "Add the user to spec.users of the cluster, or delete the run and create it with one of its users."
+    )]
+    UserNotFound,
     /// The queue has fewer nodes than a cell of the matrix needs.
     #[strum(
         message = "Delete the run and create it with fewer nodes, or on a cluster with a larger queue."

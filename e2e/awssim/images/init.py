@@ -51,7 +51,7 @@ def cloud_init():
 def main():
     ask(ask="init")  # from here on the simulator runs commands
     # Workers are processes of their own, so that PID 1 can reap whatever comes without taking a worker's child.
-    for work in (["systemctl", "start", "amazon-ssm-agent"], [sys.executable, __file__, "cloud-init"]):
+    for work in (["systemctl", "start", "sshd", "amazon-ssm-agent"], [sys.executable, __file__, "cloud-init"]):
         subprocess.Popen(work, stdin=subprocess.DEVNULL)
     while True:
         try:

@@ -26,6 +26,7 @@ mod refusals;
 mod resource_version;
 mod runner;
 mod site;
+mod users;
 
 use std::process::ExitCode;
 
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         operator_pod::stories(),
         refusals::stories(),
         resource_version::stories(),
+        users::stories(),
     ]
     .concat();
     let code = runner::main(&stories);

@@ -166,6 +166,7 @@ mod tests {
             groups: Vec::new(),
             interface: None,
             nics: Vec::new(),
+            single_threaded: None,
             placement_group: None,
             profile: "node".to_owned(),
             key_name: None,

@@ -83,8 +83,6 @@ pub struct Query {
     pub document: String,
     /// Name of the parameter through which the head reports.
     pub parameter: String,
-    /// Name of the parameter through which the head is answered.
-    pub answers: String,
     /// File systems known from status: read by id, which costs one call.
     pub file_systems: Vec<FileSystemId>,
     /// Whether all file systems are listed as well: while an id is unknown, and before the

@@ -113,7 +113,9 @@ impl Documents {
         let parameters = failures.keep(self.parameters);
         let value = parameters.get(&query.parameter);
         observed.parameter_exists = value.is_some();
-        observed.answers = parameters.get(&query.answers).cloned();
+        let ours = |name: &String| query.scope.owner.owns(name) && *name != query.parameter;
+        let notes = parameters.iter().filter(|(name, _)| ours(name));
+        observed.notes = notes.map(|(name, text)| (name.clone(), text.clone())).collect();
         observed.report = value.and_then(|value| Report::read(value.as_str()));
     }
 }

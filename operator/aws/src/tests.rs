@@ -168,6 +168,7 @@ fn launch() -> LaunchBody {
             Nic { card: 0, device: 0, kind: NicKind::Interface },
             Nic { card: 0, device: 1, kind: NicKind::EfaOnly },
         ],
+        single_threaded: Some(36),
         placement_group: Some("hpcops-u1-queue-compute".to_owned()),
         profile: "node".to_owned(),
         key_name: None,
@@ -213,6 +214,7 @@ async fn a_head_takes_its_own_interface_and_keeps_it() {
         count: 1,
         interface: Some("eni-1".into()),
         nics: Vec::new(),
+        single_threaded: None,
         placement_group: None,
         key_name: Some("key".to_owned()),
         ..launch()
@@ -318,7 +320,6 @@ fn question() -> Query {
         image: ImageQuery::Id("ami-1".to_owned()),
         document: "hpcops-lab-0123".to_owned(),
         parameter: scope().owner.parameter(),
-        answers: scope().owner.answers(),
         file_systems: Vec::new(),
         list_file_systems: true,
         fresh: false,

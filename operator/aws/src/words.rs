@@ -85,6 +85,7 @@ pub(crate) fn instance_type(info: &ec2::InstanceTypeInfo) -> InstanceType {
         architecture: architecture(info),
         vcpus: cpu.and_then(ec2::VCpuInfo::default_v_cpus).unwrap_or_default(),
         cores: cpu.and_then(ec2::VCpuInfo::default_cores).unwrap_or_default(),
+        threads_settable: cpu.is_some_and(|cpu| cpu.valid_threads_per_core().contains(&1)),
         memory_mib: info.memory_info().and_then(ec2::MemoryInfo::size_in_mib).unwrap_or_default(),
         max_efa,
         cards,

@@ -5,6 +5,7 @@ set -euo pipefail
 export LC_ALL=C PATH=/usr/sbin:/usr/bin:/sbin:/bin
 here=/opt/hpcops
 state=/hpcops/state
+sys=${HPCOPS_SYS:-/sys}
 logs=/var/log/hpcops
 patience=600 # seconds a step waits for something another machine has to do
 mkdir -p "$logs"
@@ -15,8 +16,8 @@ if [ -r /etc/environment ]; then
   set +a
 fi
 
-mapfile -t config < <(python3 $here/node.py get role headIp user.name user.uid stateVolumeId image.slurmPrefix)
-role=${config[0]} head=${config[1]} user=${config[2]} uid=${config[3]} volume=${config[4]} slurm=${config[5]}
+mapfile -t config < <(python3 $here/node.py get role headIp stateVolumeId image.slurmPrefix multithreading localScratch)
+role=${config[0]} head=${config[1]} volume=${config[2]} slurm=${config[3]} threads=${config[4]} scratch=${config[5]}
 
 # until_true SECONDS COMMAND...: tries until the command succeeds; the last try speaks.
 until_true() {
@@ -39,7 +40,7 @@ unit() {
   {
     printf '[Unit]\nDescription=hpcops %s\n[Service]\nExecStart=%s\n' "$name" "$command"
     printf '%s\n' EnvironmentFile=-/etc/environment Restart=always RestartSec=2 KillMode=process \
-      LimitNOFILE=131072 LimitMEMLOCK=infinity LimitSTACK=infinity "$@"
+      LimitNOFILE=1024000 LimitMEMLOCK=infinity LimitSTACK=infinity "$@"
   } >"/etc/systemd/system/$name.service"
   systemctl daemon-reload
   systemctl restart "$name"
@@ -64,6 +65,7 @@ step_doctor() {
   else
     need "$slurm/sbin/slurmd" Slurm
     need mount.nfs4 "the NFS client"
+    if python3 $here/node.py disks | grep -q .; then need vgcreate LVM; fi
   fi
   return $sick
 }
@@ -76,13 +78,8 @@ step_agent() {
 }
 
 step_users() {
-  getent group "$user" >/dev/null || groupadd -g "$uid" "$user"
-  getent passwd "$user" >/dev/null ||
-    useradd -u "$uid" -g "$user" -M -d "$state/home/$user" -s /bin/bash "$user"
-  if [ "$(id -u "$user")" != "$uid" ]; then
-    echo "the image has a user $user with uid $(id -u "$user"), not $uid"
-    return 1
-  fi
+  if [ "$role" = head ]; then until_true 300 python3 $here/head.py take-users; fi
+  python3 $here/users.py
   # shellcheck disable=SC2016 # $PATH is for the login shell
   printf 'export PATH=%s/bin:$PATH\n' "$slurm" >/etc/profile.d/hpcops.sh
 }
@@ -99,13 +96,52 @@ step_state_volume() {
     fi
     mount -o noatime "$device" $state
   fi
-  mkdir -p $state/{home,boot,nodes}
-  [ -d "$state/home/$user" ] || install -d -m 700 -o "$user" -g "$user" "$state/home/$user"
+  mkdir -p $state/{home,boot,nodes,keys}
 }
 
 step_state_mount() {
   mkdir -p $state
   mountpoint -q $state || until_true $patience mount -t nfs4 -o hard,noatime "$head:$state" $state
+}
+
+# What jobs with many ranks, large stacks and pinned memory need, and ssh between the nodes without questions.
+step_limits() {
+  mkdir -p /etc/security/limits.d /etc/ssh/sshd_config.d /etc/ssh/ssh_config.d
+  printf '* - %s\n' "memlock unlimited" "stack 1024000" "nofile 1024000" >/etc/security/limits.d/99-hpcops.conf
+  printf 'AuthorizedKeysFile .ssh/authorized_keys %s\n' "$state/keys/%u" >/etc/ssh/sshd_config.d/50-hpcops.conf
+  printf 'Host %s\n  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n' \
+    "$(python3 $here/node.py hosts-pattern)" >/etc/ssh/ssh_config.d/50-hpcops.conf
+  if systemctl is-active --quiet firewalld; then systemctl disable --now firewalld; fi
+  systemctl restart sshd
+}
+
+# Types that refuse the CPU option at launch: all but the first thread of each core go off-line.
+step_threads() {
+  local cpu first
+  [ "$threads" = False ] || return 0
+  for cpu in "$sys"/devices/system/cpu/cpu[0-9]*; do
+    [ -e "$cpu/topology/thread_siblings_list" ] || continue
+    first=$(cut -d, -f1 "$cpu/topology/thread_siblings_list" | cut -d- -f1)
+    if [ "${cpu##*/cpu}" != "$first" ]; then echo 0 >"$cpu/online"; fi
+  done
+}
+
+# The disks that come and go with the instance, as one file system.
+step_local_scratch() {
+  local disks device=/dev/hpcops/scratch
+  [ -n "$scratch" ] || return 0
+  mapfile -t disks < <(python3 $here/node.py disks)
+  [ ${#disks[@]} -gt 0 ] || return 0
+  mkdir -p "$scratch"
+  if ! mountpoint -q "$scratch"; then
+    if [ ! -b $device ]; then
+      vgcreate -y -W y hpcops "${disks[@]}"
+      lvcreate -y -W y -n scratch -i ${#disks[@]} -l 100%FREE hpcops
+    fi
+    [ -n "$(blkid -s TYPE -o value $device)" ] || mkfs.ext4 -q -E nodiscard $device
+    mount -o noatime,nodiratime "$device" "$scratch"
+  fi
+  chmod 1777 "$scratch"
 }
 
 step_storage() {
@@ -198,9 +234,9 @@ main() {
   if [ "$role" = head ]; then
     # First, so that it can tell of a boot that fails.
     unit hpcops-head "/usr/bin/python3 $here/head.py loop"
-    steps=(doctor agent users state-volume storage export munge slurm)
+    steps=(doctor agent state-volume users limits storage export munge slurm)
   else
-    steps=(doctor agent users state-mount storage munge hosts slurmd register)
+    steps=(doctor agent state-mount users limits threads local-scratch storage munge hosts slurmd register)
   fi
   for name in "${steps[@]}"; do step "$name"; done
   python3 $here/node.py record ready "$(date +%s.%N)" 0 /dev/null

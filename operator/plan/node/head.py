@@ -17,7 +17,9 @@ import urllib.request
 
 import node
 import power
+import users
 
+SLOW = 30  # seconds between two looks at what changes seldom
 BUSY, CALM = 1, 2  # seconds between two looks, while something becomes ready and after
 LIMIT = 4096  # bytes of a standard parameter
 NOWHERE = "127.0.0.2"  # nothing listens there
@@ -95,15 +97,15 @@ def publish_hosts(said):
         node.write(path, text)
 
 
-def set_addresses(said, told):
-    """Tells slurmctld the address of each launch once; `told` remembers. It forgets them when it powers nodes down."""
+def set_addresses(said, launches):
+    """Tells slurmctld the address of each launch once; `launches` remembers. It forgets them when it powers nodes down."""
     for name, entry in said.items():
         launch = (entry["ip"], entry.get("gang"), entry.get("attempt"))
-        if told.get(name) == launch:
+        if launches.get(name) == launch:
             continue
         if power.scontrol("update", "nodename=" + name, "nodeaddr=" + entry["ip"]) is None:
             return
-        told[name] = launch
+        launches[name] = launch
 
 
 def health():
@@ -187,17 +189,29 @@ def parameter(action, name, **more):
         return json.load(answer)
 
 
-def answers():
-    """What the operator said of the demand; nothing while it has said nothing."""
+def told(name):
+    """What the operator said under a name; nothing while it has said nothing."""
     try:
-        return json.loads(parameter("GetParameter", "answers")["Parameter"]["Value"])
+        return unpacked(parameter("GetParameter", name)["Parameter"]["Value"])
     except urllib.error.HTTPError as error:
         if b"ParameterNotFound" in error.read():
             return {}
         raise
 
 
-def look(told, keeper):
+def unpacked(text):
+    return json.loads(text if text.startswith("{") else gzip.decompress(base64.b64decode(text)))
+
+
+def take_users():
+    """Takes over the operator's list of users; true when there is one."""
+    found = told("users").get("users")
+    if found and users.keep(found):
+        users.settle(True)
+    return bool(found)
+
+
+def look(launches, keeper):
     """One round; returns what is to be reported."""
     said, states = {}, {}
     if node.state_is_mounted():
@@ -205,7 +219,7 @@ def look(told, keeper):
         publish_hosts(said)
         states = node.sinfo(node.config())
         if states:
-            set_addresses(said, told)
+            set_addresses(said, launches)
             keeper.drop_lost(states)
             keeper.put_off()
     return report(said, states)
@@ -225,18 +239,21 @@ def is_calm(content):
 
 
 def loop(sleep=time.sleep):
-    told, sent, seq, wait, keeper = {}, None, 0, BUSY, power.Keeper()
+    launches, sent, seq, wait, keeper, seldom = {}, None, 0, BUSY, power.Keeper(), 0
     while True:
         try:
-            content = look(told, keeper)
+            content = look(launches, keeper)
             if content != sent:
                 seq = max(seq + 1, int(time.time()))  # grows across restarts and replaced heads
                 parameter("PutParameter", "demand", Value=text_of(content, seq), Type="String", Overwrite=True)
                 sent = content
             if unmet(content):
-                keeper.heed(answers())
+                keeper.heed(told("answers"))
+            if content["state"] == "Ready" and seldom < time.monotonic():
+                seldom = time.monotonic() + SLOW
+                take_users()
             wait = CALM if is_calm(content) else BUSY
-        except (OSError, ValueError, KeyError, subprocess.SubprocessError) as error:
+        except (OSError, ValueError, KeyError, subprocess.SubprocessError, users.Trouble) as error:
             detail = error.read().decode(errors="replace") if hasattr(error, "read") else ""
             print("%s %s" % (error, node.words(detail)), flush=True)
             wait = min(2 * wait, 60)
@@ -246,5 +263,7 @@ def loop(sleep=time.sleep):
 if __name__ == "__main__":
     if sys.argv[1] == "slurm-conf":
         sys.stdout.write(slurm_conf(sys.argv[2]))
+    elif sys.argv[1] == "take-users":
+        sys.exit(0 if take_users() else "the operator has not said who the users are")
     else:
         loop()

@@ -164,11 +164,16 @@ def take_hosts():
 
 
 def watch():
-    """Keeps /etc/hosts equal to the head's list."""
+    """Keeps /etc/hosts and the accounts equal to the head's lists."""
+    import users
+    known = None
     while True:
         try:
             take_hosts()
-        except OSError as error:
+            if known != users.listed():
+                known = users.listed()
+                users.settle(False)
+        except (OSError, users.Trouble) as error:
             print(error, flush=True)
         time.sleep(2)
 
@@ -196,6 +201,26 @@ def trouble(settings):
     return None if state in READY else "slurm says %s" % state
 
 
+def disks():
+    """Disks that are the instance's own, by what their hardware says of itself."""
+    found = []
+    tree = os.path.join(os.environ.get("HPCOPS_SYS", "/sys"), "block")
+    for name in sorted(os.listdir(tree)):
+        try:
+            with open(os.path.join(tree, name, "device", "model")) as file:
+                is_own = file.read().strip() == "Amazon EC2 NVMe Instance Storage"
+        except OSError:
+            continue
+        if is_own:
+            found.append("/dev/" + name)
+    return found
+
+
+def hosts_pattern(settings):
+    """Names of the cluster's nodes for ssh: `?` is one sign, so that longer names outside do not match."""
+    return " ".join("%s-%s" % (name, "?" * digits) for name in settings["queueNames"] for digits in range(1, 5))
+
+
 def get(settings, path):
     for key in path.split("."):
         settings = settings.get(key, "")
@@ -212,6 +237,11 @@ def main(arguments):
     elif verb == "storage":
         for item in settings.get("storage", []):
             print("%s\t%s@tcp:/%s" % (item["mountPath"], item["dnsName"], item["mountName"]))
+    elif verb == "disks":
+        for disk in disks():
+            print(disk)
+    elif verb == "hosts-pattern":
+        print(hosts_pattern(settings))
     elif verb == "identify":
         identify()
     elif verb == "credentials":

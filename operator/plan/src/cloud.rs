@@ -208,6 +208,8 @@ pub struct InstanceType {
     pub vcpus: i32,
     /// Physical cores.
     pub cores: i32,
+    /// Whether a launch may ask for one thread per core.
+    pub threads_settable: bool,
     /// Memory, MiB.
     pub memory_mib: i64,
     /// Most EFA interfaces it takes; 0 when it has none.

@@ -97,6 +97,17 @@ impl Owner {
         format!("/hpcops/{}/answers", self.uid)
     }
 
+    /// Name of the SSM parameter through which the head is told who its users are.
+    pub fn users(&self) -> String {
+        format!("/hpcops/{}/users", self.uid)
+    }
+
+    /// Whether a parameter is this cluster's.
+    pub fn owns(&self, parameter: &str) -> bool {
+        let rest = parameter.strip_prefix("/hpcops/").and_then(|rest| rest.strip_prefix(&self.uid));
+        rest.is_some_and(|rest| rest.starts_with('/'))
+    }
+
     /// Name of the SSM parameter through which the head reports.
     pub fn parameter(&self) -> String {
         format!("/hpcops/{}/demand", self.uid)

@@ -41,6 +41,10 @@ pub struct Launch {
     pub attempt: i32,
     /// Numbers of its nodes, in launch order.
     pub slots: Slots,
+    /// Whether a core counts as more than one CPU.
+    pub multithreading: bool,
+    /// Where the node's own disks are mounted.
+    pub local_scratch: String,
 }
 
 /// Everything a node must know to boot.
@@ -56,8 +60,6 @@ pub struct Boot {
     pub region: String,
     /// Address of the head.
     pub head_ip: String,
-    /// Name and uid of the job user.
-    pub user: (String, i32),
     /// The head's state volume.
     pub state_volume: Option<String>,
     /// File systems to mount.
@@ -146,9 +148,34 @@ pub fn user_data_len(encoded: &str) -> usize {
 }
 
 fn files(boot: &Boot) -> BTreeMap<&'static str, String> {
+    let mut files = scripts(boot);
+    for (name, text) in &mut files {
+        if let Some((_, "py" | "sh")) = name.split_once('.') {
+            *text = without_comments(text);
+        }
+    }
+    files
+}
+
+/// A script without whole-line comments and docstrings: user data is short, and nobody reads it
+/// there. Lines that start a string in our scripts are docstrings.
+fn without_comments(script: &str) -> String {
+    let mut within = false;
+    let kept = script.split_inclusive('\n').filter(|line| {
+        let line = line.trim();
+        let quotes = line.matches("\"\"\"").count();
+        let is_doc = within || line.starts_with("\"\"\"");
+        within = is_doc && (within == (quotes == 0) && quotes != 2);
+        !is_doc && (!line.starts_with('#') || line.starts_with("#!"))
+    });
+    kept.collect()
+}
+
+fn scripts(boot: &Boot) -> BTreeMap<&'static str, String> {
     let mut files = BTreeMap::from([
         ("boot.sh", include_str!("../node/boot.sh").to_owned()),
         ("node.py", include_str!("../node/node.py").to_owned()),
+        ("users.py", include_str!("../node/users.py").to_owned()),
         ("config.json", config(boot).to_string()),
     ]);
     if boot.role == Role::Head {
@@ -168,8 +195,8 @@ fn config(boot: &Boot) -> Value {
         "clusterName": boot.cluster_name,
         "region": boot.region,
         "headIp": boot.head_ip,
-        "user": {"name": boot.user.0, "uid": boot.user.1},
         "storage": boot.storage,
+        "queueNames": boot.queues.iter().map(|queue| &queue.name).collect::<Vec<_>>(),
         "image": image_family(&boot.image_family).get("node"),
     });
     let own = match &boot.role {
@@ -184,12 +211,26 @@ fn config(boot: &Boot) -> Value {
             "gang": launch.gang,
             "attempt": launch.attempt,
             "slots": launch.slots,
+            "multithreading": launch.multithreading,
+            "localScratch": launch.local_scratch,
         }),
     };
     if let (Some(all), Value::Object(own)) = (config.as_object_mut(), own) {
         all.extend(own);
     }
     config
+}
+
+/// Most characters of a standard parameter.
+const PARAMETER_LIMIT: usize = 4096;
+
+/// A text as a parameter's value: compressed when it is long, nothing when it is still too long.
+pub fn fit_parameter(text: String) -> Option<String> {
+    if text.len() <= PARAMETER_LIMIT {
+        return Some(text);
+    }
+    let packed = STANDARD.encode(compress(text.as_bytes()));
+    (packed.len() <= PARAMETER_LIMIT).then_some(packed)
 }
 
 /// gzip without a time stamp.
@@ -244,7 +285,6 @@ mod tests {
             cluster_name: format!("{}.{}", "n".repeat(63), "c".repeat(40)),
             region: "ap-southeast-2".into(),
             head_ip: "10.100.200.201".into(),
-            user: ("hpc".into(), 4001),
             state_volume: Some("vol-0a1b2c3d4e5f60718".into()),
             storage: (0..storages)
                 .map(|index| Mount {
@@ -276,6 +316,8 @@ mod tests {
             gang: "4294967294-4294967294".into(),
             attempt: 999_999,
             slots: (1..1000).step_by(2).collect(),
+            multithreading: false,
+            local_scratch: format!("/{}", "l".repeat(100)),
         };
         for role in [Role::Head, Role::Compute(launch)] {
             let size = user_data_len(&user_data(&boot(role.clone(), 8, 16, 4)));
@@ -300,6 +342,16 @@ mod tests {
         for file in ["boot.sh", "config.json", "head.py", "node.py", "power.py", "slurm.conf"] {
             assert!(files.contains_key(file), "{file}");
         }
+    }
+
+    #[test]
+    fn scripts_travel_without_their_comments() {
+        let check = |script: &str, expected: &str| assert_eq!(without_comments(script), expected);
+        check("#!/bin/sh\n# why\nset -e # kept\n", "#!/bin/sh\nset -e # kept\n");
+        check("\"\"\"One line.\"\"\"\na = 1\n", "a = 1\n");
+        check("\"\"\"Two\nlines.\"\"\"\nimport a\n", "import a\n");
+        check("\"\"\"Three\n\nlines.\n\"\"\"\na\n", "a\n");
+        check("x = 'say \"\"\"'\n", "x = 'say \"\"\"'\n");
     }
 
     #[test]

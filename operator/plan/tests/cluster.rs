@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use hpc_crds::{ConditionType, DeletionPolicy, HpcCluster, HpcClusterSpec, condition};
 use hpc_plan::cloud::{Failure, Kind};
-use hpc_plan::cluster::{Desired, Goal, InstanceState, Observed, Step, Stranger, plan};
+use hpc_plan::cluster::{Desired, Goal, InstanceState, Observed, Step, Stranger, User, plan};
 use hpc_plan::names::PAUSED;
 use hpc_plan::world::{Catalog, FOREVER, World};
 use insta::assert_snapshot;
@@ -512,4 +512,36 @@ fn a_launch_whose_answer_was_lost_is_adopted_though_the_spec_changed() {
     edited.cluster.head_type = "c5.18xlarge".into();
     until(&mut world, &edited, ready);
     assert_eq!((world.live("head"), world.ledger.launched["head"]), (1, 1));
+}
+
+#[test]
+fn users_whose_keys_have_no_room_are_refused_before_anything_is_made() {
+    let (mut world, mut desired) = (World::new(owner()), cluster(&[1], false));
+    let key = |index: usize| {
+        format!("ssh-rsa {}", hpc_plan::names::digest(&[&index.to_string()]).repeat(20))
+    };
+    desired.cluster.users = (0..32)
+        .map(|index| User {
+            name: format!("user{index}"),
+            uid: 5000 + i32::try_from(index).unwrap(),
+            keys: (0..4).map(|other| key(100 * index + other)).collect(),
+        })
+        .collect();
+    settle(&mut world, &desired);
+    assert!(told(&world).contains(
+        "HeadReady False/UnsupportedConfiguration: spec.users: the names and keys of 32 users do not fit"
+    ), "{}", told(&world));
+    assert_eq!(world.notes.len() + world.instances.len(), 0);
+}
+
+#[test]
+fn users_that_change_are_told_to_the_head_and_nothing_else_moves() {
+    let (mut world, mut desired) = (World::new(owner()), cluster(&[1], false));
+    settle(&mut world, &desired);
+    desired.cluster.users.push(User { name: "bob".into(), uid: 4002, keys: vec![] });
+    let plan = pass(&mut world, &desired);
+    let steps: Vec<_> = plan.steps.iter().map(ToString::to_string).collect();
+    let users = r#"[{"keys":[],"name":"hpc","uid":4001},{"keys":[],"name":"bob","uid":4002}]"#;
+    assert_eq!(steps, [format!("tell the head of users: {{\"users\":{users},\"v\":1}}")]);
+    assert!(pass(&mut world, &desired).steps.is_empty());
 }

@@ -52,6 +52,7 @@ impl Told {
             architecture: self.arch.clone(),
             vcpus: self.v,
             cores: self.c,
+            threads_settable: false,
             memory_mib: 1024,
             max_efa: self.efa,
             cards: cards.collect(),

@@ -104,6 +104,7 @@ fn cluster() -> ClusterSeen {
         head: Some(Head { region: "us-east-1".into(), instance: "i-head".into() }),
         storage_path: Some("/fsx".into()),
         queues: vec![QueueSeen { name: "compute".into(), nodes: 2, efa: true }],
+        users: vec!["hpc".into(), "alice".into()],
         image_family: "AmazonLinux2023".into(),
         ..ClusterSeen::default()
     }
@@ -361,6 +362,10 @@ fn what_stands_before_a_run_is_told_with_the_way_out() {
     check(
         |site| site.desired.queue = Some("gpu".into()),
         "Unknown/QueueNotFound spec.matrix.queue: the cluster has no queue 'gpu'. Name one of its queues",
+    );
+    check(
+        |site| site.desired.run_as = Some("carol".into()),
+        "Unknown/UserNotFound spec.runAs: the cluster has no user 'carol', it has 'hpc', 'alice'. Name one of them",
     );
 }
 

@@ -51,7 +51,6 @@ fn query(desired: &Desired, status: &HpcClusterStatus) -> Query {
         image: image(desired, status),
         document: node::document(&desired.settings.installation).name,
         parameter: desired.owner.parameter(),
-        answers: desired.owner.answers(),
         file_systems: file_systems(status),
         list_file_systems: is_leaving || !is_steady,
         // The two looks before the finalizer goes must be two.

@@ -6,6 +6,7 @@ use hpc_crds::{
     AttemptStatus, BenchmarkRun, ConditionStatus, ConditionType, HpcCluster, condition,
 };
 use hpc_plan::cloud::{Failure, InstanceId};
+use hpc_plan::cluster::Cluster;
 use hpc_plan::names::FINALIZER;
 use hpc_plan::run::{ClusterSeen, Desired, Head, Object, Observed, QueueSeen, folder};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -81,6 +82,7 @@ fn seen(cluster: &HpcCluster) -> ClusterSeen {
                 efa: queue.network_interface == hpc_crds::NetworkInterface::Efa,
             })
             .collect(),
+        users: Cluster::new(cluster).users.into_iter().map(|user| user.name).collect(),
         image_family: aws.image.os.to_string(),
         image_id: status.image.map(|image| image.id).unwrap_or_default(),
     }

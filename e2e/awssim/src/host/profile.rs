@@ -21,7 +21,7 @@ pub const ENDPOINT: &str = "http://169.254.170.1";
 
 const PROFILES: [&str; 1] = [include_str!("../../images/AmazonLinux2023/profile.json")];
 
-const FILES: [(&str, &str); 13] = [
+const FILES: [(&str, &str); 14] = [
     ("systemctl", include_str!("../../images/standins/systemctl")),
     ("mount.lustre", include_str!("../../images/standins/mount.lustre")),
     ("mount.nfs4", include_str!("../../images/standins/mount.nfs4")),
@@ -36,6 +36,7 @@ const FILES: [(&str, &str); 13] = [
         "amazon-ssm-agent.service",
         include_str!("../../images/AmazonLinux2023/amazon-ssm-agent.service"),
     ),
+    ("sshd.service", include_str!("../../images/AmazonLinux2023/sshd.service")),
     ("cgroup.conf", include_str!("../../images/AmazonLinux2023/cgroup.conf")),
     ("nfs-server.service", include_str!("../../images/AmazonLinux2023/nfs-server.service")),
 ];

@@ -68,9 +68,9 @@ pub(super) async fn file_system(region: &Region, token: &Token, body: &FileSyste
 
 /// The name carries the installation and the hash of the content: one that is taken is ours and
 /// says the same.
-/// Writes the answers for a head: the name is the key, the last text counts.
+/// Tells a head something: the name is the key, the last text counts.
 pub(super) async fn answer(region: &Region, scope: &Scope, name: &str, text: &str) -> Made {
-    if name != scope.owner.answers() {
+    if !scope.owner.owns(name) || name == scope.owner.parameter() {
         let message = format!("{name} is not a parameter of {}", scope.owner.full_name());
         return Err(failure(&PUT_PARAMETER, Kind::Denied, "NotOurs", &message));
     }

@@ -206,7 +206,7 @@ async fn file_system(region: &Region, id: &str) -> Look {
 fn parameter(scope: &Scope, name: &str) -> Found {
     let owner = &scope.owner;
     let mut tags = Tags::new();
-    if name.starts_with(&format!("/hpcops/{}/", owner.uid)) {
+    if owner.owns(name) {
         tags.insert(INSTALLATION.to_owned(), owner.installation.clone());
         tags.insert(CLUSTER_UID.to_owned(), owner.uid.clone());
     }

@@ -2,8 +2,8 @@
 
 use aws_sdk_ec2::operation::run_instances::builders::RunInstancesFluentBuilder;
 use aws_sdk_ec2::types::{
-    HttpTokensState, IamInstanceProfileSpecification, InstanceMetadataEndpointState,
-    InstanceMetadataOptionsRequest, InstanceMetadataTagsState,
+    CpuOptionsRequest, HttpTokensState, IamInstanceProfileSpecification,
+    InstanceMetadataEndpointState, InstanceMetadataOptionsRequest, InstanceMetadataTagsState,
     InstanceNetworkInterfaceSpecification as Interface, InstanceType, Placement, ResourceType,
     ShutdownBehavior, TagSpecification,
 };
@@ -54,12 +54,17 @@ fn request(region: &Region, token: &Token, body: &LaunchBody) -> RunInstancesFlu
         .metadata_options(metadata_options())
         .set_network_interfaces(Some(interfaces(body)))
         .set_placement(group.map(|name| Placement::builder().group_name(name).build()))
+        .set_cpu_options(body.single_threaded.map(single_threaded))
         .set_key_name(body.key_name.clone())
         // A node that shuts itself down has failed; a head's disk may be wanted.
         .set_instance_initiated_shutdown_behavior(is_node.then_some(ShutdownBehavior::Terminate))
         // The SDK sends it as it is; it is base64 already, as AWS wants it.
         .user_data(&body.user_data)
         .set_tag_specifications(Some(tags(body)))
+}
+
+fn single_threaded(cores: i32) -> CpuOptionsRequest {
+    CpuOptionsRequest::builder().core_count(cores).threads_per_core(1).build()
 }
 
 fn metadata_options() -> InstanceMetadataOptionsRequest {

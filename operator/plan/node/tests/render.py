@@ -2,15 +2,16 @@
 """Renders what the operator renders from this folder: user data and the Run Command document.
 
 usage: render.py userdata CONFIG.json | render.py document
-The operator's own rendering has to give the same; this one lets the scripts be tested without it."""
+The operator's own rendering gives the same, but for comments; this one lets the scripts be tested without it."""
 import gzip
 import json
 import os
 import sys
 
 NODE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FILES = {"head": ["boot.sh", "head.py", "node.py", "power.py", "resume.sh", "slurm.conf", "suspend.sh"],
-         "compute": ["boot.sh", "node.py"]}
+FILES = {"head": ["boot.sh", "head.py", "node.py", "power.py", "resume.sh", "slurm.conf", "suspend.sh",
+                  "users.py"],
+         "compute": ["boot.sh", "node.py", "users.py"]}
 
 
 def read(name):

@@ -206,8 +206,8 @@ fn placement_groups(view: &View<'_>) -> Part {
 fn parameter(view: &View<'_>) -> Part {
     let owner = &view.desired.owner;
     let report = view.observed.parameter_exists.then(|| owner.parameter());
-    let answers = view.observed.answers.as_ref().map(|_| owner.answers());
-    merge(report.into_iter().chain(answers).map(|name| delete(Resource::Parameter(name))))
+    let notes = view.observed.notes.keys().cloned();
+    merge(report.into_iter().chain(notes).map(|name| delete(Resource::Parameter(name))))
 }
 
 /// Groups go last, and first the rules by which they hold one another. A retained file system

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use hpc_crds::{
-    DeletionPolicy, DeploymentType, HpcCluster, NetworkInterface, Placement, QueueSpec,
+    DeletionPolicy, DeploymentType, HpcCluster, Multithreading, NetworkInterface, Placement,
+    QueueSpec, UserSpec,
 };
+use serde::Serialize;
 
 use crate::cloud::{SubnetId, Tags};
 use crate::names::{IGNORE_PREDECESSOR, Owner, PAUSED};
@@ -62,8 +64,8 @@ impl Default for Settings {
 pub const MAX_ATTEMPTS: i32 = 3;
 /// How long a node that came for a job stays without one, where the spec does not say.
 pub const IDLE_TIMEOUT: Duration = Duration::from_mins(10);
-/// Login and job user of every cluster while users are not a field.
-pub const DEFAULT_USER: (&str, i32) = ("hpc", 4001);
+/// Login and job user where the spec names none.
+const DEFAULT_USER: (&str, i32) = ("hpc", 4001);
 
 /// What is asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -126,6 +128,19 @@ pub struct Cluster {
     pub ssh_cidrs: Vec<String>,
     /// The user's tags.
     pub tags: Tags,
+    /// Who has an account; never empty.
+    pub users: Vec<User>,
+}
+
+/// Somebody with an account on every node.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct User {
+    /// Login name.
+    pub name: String,
+    /// Number of user and group.
+    pub uid: i32,
+    /// Public keys of OpenSSH.
+    pub keys: Vec<String>,
 }
 
 /// A queue of equal nodes.
@@ -145,6 +160,10 @@ pub struct Queue {
     pub efa: bool,
     /// Whether it has a cluster placement group.
     pub grouped: bool,
+    /// Whether a core counts as more than one CPU.
+    pub multithreading: bool,
+    /// Where its nodes' own disks are mounted.
+    pub local_scratch: String,
 }
 
 /// A Lustre file system.
@@ -193,7 +212,8 @@ impl Desired {
 }
 
 impl Cluster {
-    fn new(object: &HpcCluster) -> Self {
+    /// Reads what the spec says of the cluster itself.
+    pub fn new(object: &HpcCluster) -> Self {
         let aws = &object.spec.aws;
         let head_subnet = SubnetId(aws.network.head_subnet_id.clone());
         let compute: Vec<_> =
@@ -214,8 +234,20 @@ impl Cluster {
             key_name: aws.ssh.as_ref().and_then(|ssh| ssh.key_name.clone()),
             ssh_cidrs: aws.ssh.iter().flat_map(|ssh| ssh.allowed_cidrs.iter()).cloned().collect(),
             tags: aws.tags.clone(),
+            users: users(&object.spec.users),
         }
     }
+}
+
+fn users(named: &[UserSpec]) -> Vec<User> {
+    let default = User { name: DEFAULT_USER.0.to_owned(), uid: DEFAULT_USER.1, keys: vec![] };
+    let named = named.iter().map(|user| User {
+        name: user.name.clone(),
+        uid: user.uid,
+        keys: user.ssh_public_keys.clone(),
+    });
+    let named: Vec<_> = named.collect();
+    if named.is_empty() { vec![default] } else { named }
 }
 
 impl Queue {
@@ -231,6 +263,8 @@ impl Queue {
                 .map_or(IDLE_TIMEOUT, Duration::from_secs),
             efa: spec.network_interface == NetworkInterface::Efa,
             grouped: spec.placement == Some(Placement::Cluster),
+            multithreading: spec.multithreading == Multithreading::Enabled,
+            local_scratch: spec.local_scratch.mount_path.clone(),
         }
     }
 }

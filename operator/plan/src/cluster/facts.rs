@@ -8,7 +8,7 @@ use hpc_crds::{
 use crate::names::{HEAD, HEAD_INTERFACE, RETAINED, ROLE};
 use crate::slots::Slots;
 
-use super::desired::{DEFAULT_USER, Goal};
+use super::desired::Goal;
 use super::fleets::{self, Fleet};
 use super::gate;
 use super::growth;
@@ -55,7 +55,7 @@ fn head(view: &View<'_>) -> Option<HeadStatus> {
     Some(HeadStatus {
         instance_id: instance.map(|head| head.id.0.clone()).unwrap_or_default(),
         private_ip: interface.private_ip.clone(),
-        login_user: DEFAULT_USER.0.to_owned(),
+        login_user: view.desired.cluster.users.first().map(|user| user.name.clone())?,
     })
 }
 

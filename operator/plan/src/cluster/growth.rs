@@ -236,7 +236,8 @@ pub(super) fn answers(view: &View<'_>) -> Part {
         return Part::ready("");
     }
     let answers: Vec<_> = refusals(view).map(|(gang, refusal)| answer(gang, &refusal)).collect();
-    let told = view.observed.answers.as_deref();
+    let parameter = view.desired.owner.answers();
+    let told = view.observed.notes.get(&parameter);
     if answers.is_empty() && told.is_none() {
         return Part::ready("");
     }
@@ -245,7 +246,7 @@ pub(super) fn answers(view: &View<'_>) -> Part {
     if told == Some(&text) {
         return Part::ready("");
     }
-    let step = Step::Answer { parameter: view.desired.owner.answers(), text };
+    let step = Step::Answer { parameter, text };
     Part { steps: vec![step], ..Part::ready("") }
 }
 

@@ -7,7 +7,7 @@ use crate::intents::Payload;
 use crate::names::{GANG, HEAD, HEAD_INTERFACE, NODES, STATE, queue_role, slot_tags};
 use crate::node::{self, Boot, Launch, Mount, QueueNodes, Role};
 
-use super::desired::{DEFAULT_USER, Queue};
+use super::desired::Queue;
 use super::fleets::Fleet;
 use super::part::View;
 use super::step::{Body, LaunchBody};
@@ -52,6 +52,7 @@ pub(super) fn head(view: &View<'_>, payload: &Payload, attempt: i32) -> Body {
         groups: groups(view, HEAD),
         interface: view.interface(HEAD_INTERFACE).map(|found| found.id.clone()),
         nics: vec![],
+        single_threaded: None,
         placement_group: None,
         profile: cluster.head_profile.clone(),
         key_name: cluster.key_name.clone(),
@@ -79,6 +80,7 @@ pub(super) fn gang(fleet: &Fleet<'_>, payload: &Payload, attempt: i32) -> Body {
         groups: groups(view, NODES),
         interface: None,
         nics: kind.map(|kind| nic_layout(kind, queue.efa)).unwrap_or_default(),
+        single_threaded: kind.and_then(|kind| single_threaded(kind, queue)),
         placement_group: queue.grouped.then(|| view.desired.owner.resource(&role)),
         profile: cluster.node_profile.clone(),
         key_name: cluster.key_name.clone(),
@@ -89,10 +91,19 @@ pub(super) fn gang(fleet: &Fleet<'_>, payload: &Payload, attempt: i32) -> Body {
                 gang: fleet.gang.to_owned(),
                 attempt,
                 slots: payload.slots.clone(),
+                multithreading: queue.multithreading,
+                local_scratch: queue.local_scratch.clone(),
             }),
         )),
         tags,
     })
+}
+
+/// Cores to ask for with one thread each. A type that does not take the option has its other
+/// threads switched off at boot.
+fn single_threaded(kind: &InstanceType, queue: &Queue) -> Option<i32> {
+    let asks = !queue.multithreading && kind.threads_settable && kind.cores < kind.vcpus;
+    asks.then_some(kind.cores)
 }
 
 fn image(view: &View<'_>) -> String {
@@ -113,7 +124,6 @@ fn boot(view: &View<'_>, role: Role) -> Boot {
         cluster_name: view.desired.owner.full_name(),
         region: cluster.region.clone(),
         head_ip: head_ip.unwrap_or_default(),
-        user: (DEFAULT_USER.0.to_owned(), DEFAULT_USER.1),
         state_volume: view.volumes(STATE).next().map(|volume| volume.id.0.clone()),
         storage: mounts(view),
         queues: cluster.queues.iter().map(|queue| nodes(&view.observed.types, queue)).collect(),
@@ -143,7 +153,7 @@ fn nodes(types: &BTreeMap<String, InstanceType>, queue: &Queue) -> QueueNodes {
         standing: queue.nodes.clone(),
         most: queue.most,
         idle_seconds: queue.idle_timeout.as_secs(),
-        cpus: kind.map_or(1, |kind| kind.vcpus),
+        cpus: kind.map_or(1, |kind| if queue.multithreading { kind.vcpus } else { kind.cores }),
         memory_mib: kind.map_or(1, |kind| kind.memory_mib * 95 / 100),
         efa: queue.efa,
     }

@@ -15,6 +15,7 @@ mod head;
 mod launch;
 mod making;
 mod network;
+mod notes;
 mod observed;
 mod part;
 mod preflight;
@@ -24,7 +25,7 @@ mod storage;
 mod strays;
 mod wait;
 
-pub use desired::{Cluster, DEFAULT_USER, Desired, Goal, MAX_ATTEMPTS, Queue, Settings, Storage};
+pub use desired::{Cluster, Desired, Goal, MAX_ATTEMPTS, Queue, Settings, Storage, User};
 pub use launch::nic_layout;
 pub use observed::*;
 pub use status::ClusterStatus;
@@ -65,6 +66,7 @@ fn standing(view: &View<'_>) -> Parts {
     let head = if network.is_ready() { head::head(view, storage.is_ready()) } else { Part::kept() };
     let fleets = fleets::fleets(view, storage.is_ready() && head.is_ready())
         .and(growth::answers(view))
+        .and(notes::notes(view))
         .and(strays::strays(view));
     Parts { network, storage, head, fleets, whole: None }
 }

@@ -63,8 +63,8 @@ pub struct Observed {
     pub agents_online: Vec<InstanceId>,
     /// What the head last reported.
     pub report: Option<Report>,
-    /// What the head was last told of demands that cannot be met.
-    pub answers: Option<String>,
+    /// What the head was last told, by parameter.
+    pub notes: BTreeMap<String, String>,
     /// Instances of the whole installation that live now, this cluster's included.
     pub installation_instances: i64,
     /// Their price, micro-dollars per hour.

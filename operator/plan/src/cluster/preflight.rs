@@ -7,6 +7,7 @@ use crate::cloud::{InstanceType, SubnetId};
 use crate::intents::Payload;
 
 use super::desired::Queue;
+use super::notes;
 use super::part::{Verdict, View};
 
 /// A part and what is wrong with it.
@@ -16,7 +17,7 @@ pub(super) type Fault = (ConditionType, Verdict);
 pub(super) fn faults(view: &View<'_>) -> Vec<Fault> {
     let mut faults = subnets(view);
     if faults.is_empty() {
-        faults.extend(head(view));
+        faults.extend(head(view).or_else(|| notes::fault(view)));
         faults.extend(view.desired.cluster.queues.iter().filter_map(|queue| of_queue(view, queue)));
     }
     faults

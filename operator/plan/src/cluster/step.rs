@@ -76,11 +76,11 @@ pub enum Step {
         /// Device name asked for, `/dev/sdf`.
         device: String,
     },
-    /// Tell the head what its jobs cannot have now.
+    /// Tell the head something: what its jobs cannot have now, who its users are.
     Answer {
         /// Name of the parameter.
         parameter: String,
-        /// The whole answer, JSON.
+        /// Its whole value.
         text: String,
     },
     /// Mark what outlives the object, before the finalizer goes; mark a file system as mounted,
@@ -197,6 +197,8 @@ pub struct LaunchBody {
     pub interface: Option<InterfaceId>,
     /// Interfaces to make, the primary one first.
     pub nics: Vec<Nic>,
+    /// Cores of each instance, with one thread each; the type's own threads when absent.
+    pub single_threaded: Option<i32>,
     /// Cluster placement group.
     pub placement_group: Option<String>,
     /// Instance profile name.
@@ -222,8 +224,7 @@ impl Step {
                 Some("queue") => ConditionType::FleetsReady,
                 _ => ConditionType::HeadReady,
             },
-            Self::Answer { .. } => ConditionType::FleetsReady,
-            Self::AttachVolume { .. } => ConditionType::HeadReady,
+            Self::Answer { .. } | Self::AttachVolume { .. } => ConditionType::HeadReady,
             Self::AddFinalizer
             | Self::RemoveFinalizer
             | Self::Revoke { .. }
@@ -292,7 +293,10 @@ impl fmt::Display for Step {
             Self::AttachVolume { volume, instance, .. } => {
                 write!(f, "attach {volume} to {instance}")
             }
-            Self::Answer { text, .. } => write!(f, "answer {text}"),
+            Self::Answer { parameter, text } => {
+                let name = parameter.rsplit('/').next().unwrap_or_default();
+                write!(f, "tell the head of {name}: {text}")
+            }
             Self::TagRetained { resource, tags } => {
                 let keys: Vec<_> = tags.keys().map(String::as_str).collect();
                 write!(f, "mark {resource} with {}", keys.join(" "))

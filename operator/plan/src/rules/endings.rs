@@ -56,7 +56,7 @@ fn left(observed: &Observed) -> Vec<String> {
         .chain(observed.interfaces.iter().map(|found| found.id.to_string()))
         .chain(observed.placement_groups.iter().map(|found| found.name.clone()))
         .chain(observed.parameter_exists.then(|| "the parameter".to_owned()))
-        .chain(observed.answers.as_ref().map(|_| "the answers".to_owned()))
+        .chain(observed.notes.keys().cloned())
         .collect()
 }
 
@@ -78,7 +78,10 @@ pub(super) fn only_ours_is_touched(case: Case<'_>) -> Vec<String> {
         | Step::CreatePlacementGroup { .. }
         | Step::CreateDocument { .. }
         | Step::Create { .. } => true,
-        Step::Answer { parameter, .. } => *parameter == case.desired.owner.answers(),
+        Step::Answer { parameter, .. } => {
+            let owner = &case.desired.owner;
+            owner.owns(parameter) && *parameter != owner.parameter()
+        }
     };
     let foreign = case.plan.steps.iter().filter(|step| !known(step));
     foreign.map(|step| format!("not seen as ours: {step}")).collect()
@@ -101,8 +104,7 @@ fn owned(case: Case<'_>, resource: &Resource) -> bool {
             return observed.placement_groups.iter().any(|found| found.name == *name);
         }
         Resource::Parameter(name) => {
-            let owner = &case.desired.owner;
-            return *name == owner.parameter() || *name == owner.answers();
+            return case.desired.owner.owns(name);
         }
     };
     tags.is_some_and(|tags| case.is_ours(tags))

@@ -4,7 +4,6 @@ use hpc_bench::osu::{Fabric, Launch, RUN};
 use hpc_crds::{AttemptState, AttemptStatus, Reason, Time};
 use jiff::Timestamp;
 
-use crate::cluster::DEFAULT_USER;
 use crate::node;
 
 use super::View;
@@ -73,7 +72,7 @@ impl Attempt {
         Some(Submission {
             id: self.id.clone(),
             folder: folder(mount, view.desired, &self.id),
-            user: DEFAULT_USER.0.to_owned(),
+            user: view.user()?.to_owned(),
             queue: view.queue()?.name.clone(),
             nodes: self.cell.nodes,
             ranks_per_node: launch.ranks_per_host().ok()?,

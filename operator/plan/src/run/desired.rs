@@ -27,6 +27,8 @@ pub struct Desired {
     pub cluster: String,
     /// Queue it asks for; the cluster's first when absent.
     pub queue: Option<String>,
+    /// Whose job it is; the cluster's first user when absent.
+    pub run_as: Option<String>,
     /// Points of the matrix.
     pub cells: Vec<Cell>,
     /// Executions of each.
@@ -77,6 +79,7 @@ impl Desired {
             goal: if meta.deletion_timestamp.is_some() { Goal::Absent } else { Goal::Present },
             cluster: spec.cluster_ref.name.clone(),
             queue: spec.matrix.queue.clone(),
+            run_as: spec.run_as.clone(),
             cells: cells(&osu, &spec.matrix.nodes),
             repeats: spec.repeats.count,
             program_path: osu.program_path,

@@ -144,6 +144,14 @@ fn unfit(view: &View<'_>, cluster: &ClusterSeen) -> Option<(Reason, String)> {
         );
         return Some((Reason::QueueNotFound, message));
     };
+    if view.user().is_none() {
+        let asked = view.desired.run_as.as_deref().unwrap_or_default();
+        let message = format!(
+            "spec.runAs: the cluster has no user '{asked}', it has '{}'. Name one of them",
+            cluster.users.join("', '")
+        );
+        return Some((Reason::UserNotFound, message));
+    }
     let most = view.desired.cells.iter().map(|cell| cell.nodes).max().unwrap_or_default();
     (most > queue.nodes).then(|| {
         let message = format!(
@@ -187,6 +195,16 @@ fn submit(view: &View<'_>, tracked: &[Tracked], head: &Head) -> Option<Step> {
 }
 
 impl View<'_> {
+    /// Whose jobs the run's are.
+    pub fn user(&self) -> Option<&str> {
+        let users = &self.observed.cluster.as_ref()?.users;
+        let found = match &self.desired.run_as {
+            Some(name) => users.iter().find(|user| *user == name),
+            None => users.first(),
+        };
+        found.map(String::as_str)
+    }
+
     /// The queue the run uses.
     pub fn queue(&self) -> Option<&QueueSeen> {
         let cluster = self.observed.cluster.as_ref()?;

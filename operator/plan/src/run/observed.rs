@@ -50,6 +50,8 @@ pub struct ClusterSeen {
     pub storage_path: Option<String>,
     /// Its queues, in order.
     pub queues: Vec<QueueSeen>,
+    /// Who has an account there; the first runs what names nobody.
+    pub users: Vec<String>,
     /// Its image family.
     pub image_family: String,
     /// Its image.

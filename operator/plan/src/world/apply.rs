@@ -60,8 +60,8 @@ impl World {
             Step::Create { token, body, .. } => self.create(token, body),
             Step::AttachVolume { volume, instance, .. } => self.attach(volume, instance),
             Step::TagRetained { resource, tags } => self.mark(resource, tags),
-            Step::Answer { text, .. } => {
-                self.answers = Some(text.clone());
+            Step::Answer { parameter, text } => {
+                self.notes.insert(parameter.clone(), text.clone());
                 Ok(vec![])
             }
             Step::Terminate { instances, .. } => self.terminate(instances),

@@ -108,6 +108,7 @@ fn fabric(name: &str, cores: i32, vcpus: i32, max_efa: i32) -> InstanceType {
         architecture: "x86_64".to_owned(),
         vcpus,
         cores,
+        threads_settable: !name.ends_with("metal"),
         memory_mib: 196_608,
         max_efa,
         cards: vec![Card { index: 0, max_interfaces: 15, efa: max_efa > 0 }],

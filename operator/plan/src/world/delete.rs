@@ -47,10 +47,10 @@ impl World {
             Resource::Volume(id) => self.delete_volume(id),
             Resource::FileSystem(id, _) => self.delete_file_system(id),
             Resource::Parameter(name) => {
-                let was_there = if *name == self.owner.answers() {
-                    self.answers.take().is_some()
-                } else {
+                let was_there = if *name == self.owner.parameter() {
                     self.parameter.take().is_some()
+                } else {
+                    self.notes.remove(name).is_some()
                 };
                 if was_there {
                     Ok(vec![])

@@ -68,8 +68,8 @@ pub struct World {
     pub document: Option<u8>,
     /// The head's parameter.
     pub parameter: Option<Told>,
-    /// What the head was told.
-    pub answers: Option<String>,
+    /// What the head was told, by parameter.
+    pub notes: BTreeMap<String, String>,
     /// The head's scheduler.
     pub scheduler: Scheduler,
     /// Resources of other objects of this name.
@@ -139,7 +139,7 @@ impl World {
             file_systems: BTreeMap::new(),
             document: None,
             parameter: None,
-            answers: None,
+            notes: BTreeMap::new(),
             scheduler: Scheduler::default(),
             strangers: Vec::new(),
             tokens: BTreeMap::new(),
@@ -270,7 +270,7 @@ impl World {
             .chain(volumes)
             .chain(files)
             .chain(self.parameter.iter().map(|_| "parameter".to_owned()))
-            .chain(self.answers.iter().map(|_| "answers".to_owned()))
+            .chain(self.notes.keys().cloned())
             .collect()
     }
 

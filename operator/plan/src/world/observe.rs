@@ -40,7 +40,7 @@ impl World {
                 .parameter
                 .as_ref()
                 .map(|told| fitted(said(told), self.fate.room_in_report)),
-            answers: self.answers.clone(),
+            notes: self.notes.clone(),
             installation_instances: self.catalog.other_instances + live,
             installation_hourly_cost: running.filter_map(price).sum(),
             ..self.surroundings()

@@ -118,7 +118,8 @@ pub(super) fn schedule(world: &mut World) {
 
 /// What cannot be had is powered down.
 fn hear(world: &mut World) {
-    let told = world.answers.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let told = world.notes.get(&world.owner.answers());
+    let told = told.and_then(|text| serde_json::from_str(text).ok());
     let Some(Answers { answers }) = told else { return };
     let refused: BTreeMap<_, _> =
         answers.into_iter().map(|answer| (answer.gang, answer.next_try)).collect();

@@ -8,7 +8,9 @@ pub mod explore;
 use std::time::Duration;
 
 use hpc_crds::DeletionPolicy;
-use hpc_plan::cluster::{Cluster, ClusterPlan, Desired, Goal, Queue, Settings, Storage, plan};
+use hpc_plan::cluster::{
+    Cluster, ClusterPlan, Desired, Goal, Queue, Settings, Storage, User, plan,
+};
 use hpc_plan::names::Owner;
 use hpc_plan::rules::{Case, violations};
 use hpc_plan::slots::Slots;
@@ -49,6 +51,8 @@ pub fn queue(name: &str, nodes: i32) -> Queue {
         idle_timeout: Duration::from_mins(10),
         efa: true,
         grouped: true,
+        multithreading: false,
+        local_scratch: "/local".into(),
     }
 }
 
@@ -89,6 +93,7 @@ pub fn cluster(nodes: &[i32], storage: bool) -> Desired {
             key_name: None,
             ssh_cidrs: vec![],
             tags: [].into(),
+            users: vec![User { name: "hpc".into(), uid: 4001, keys: vec![] }],
         },
         settings: settings(),
         ignore_predecessor: None,

@@ -32,7 +32,7 @@ fn config(role: &str, slots: &str) -> Value {
     json!({
         "version": 1, "role": role, "clusterUid": "11111111-2222-3333-4444-555555555555",
         "clusterName": "test.quickstart", "region": "us-east-1", "headIp": "10.0.0.10",
-        "user": {"name": "hpc", "uid": 4001}, "stateVolumeId": "vol-0aaaaaaaaaaaaaaaa",
+        "queueNames": ["compute"], "multithreading": false, "localScratch": "/local", "stateVolumeId": "vol-0aaaaaaaaaaaaaaaa",
         "storage": [{"name": "fsx", "dnsName": DNS_NAME, "mountName": "abcd1234", "mountPath": "/fsx"}],
         "queues": [{
             "name": "compute", "standing": slots, "most": if slots.is_empty() { 0 } else { 2 }, "idleSeconds": 600, "cpus": 36,

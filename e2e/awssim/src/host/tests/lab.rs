@@ -262,13 +262,18 @@ async fn answer_calls(listener: tokio::net::TcpListener, calls: Calls) {
             }
         };
         let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(
-            head.contains("AmazonSSM.PutParameter")
-                && head.contains("AWS4-HMAC-SHA256 Credential=ASIA"),
-            "{head}"
+        assert!(head.contains("AWS4-HMAC-SHA256 Credential=ASIA"), "{head}");
+        let text = if head.contains("AmazonSSM.GetParameter") {
+            serde_json::json!({"Parameter": {"Value": include_str!("data/users.json")}}).to_string()
+        } else {
+            assert!(head.contains("AmazonSSM.PutParameter"), "{head}");
+            locked(&calls).push(serde_json::from_str(body).unwrap());
+            "{}".to_owned()
+        };
+        let length = text.len();
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{text}"
         );
-        locked(&calls).push(serde_json::from_str(body).unwrap());
-        let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
         stream.write_all(answer.as_bytes()).await.unwrap();
     }
 }
