@@ -43,6 +43,12 @@ pub(crate) async fn observe(aws: &Aws, query: &Query) -> Observed {
     observed
 }
 
+/// See [`crate::Cloud::report`].
+pub(crate) async fn report(region: &Region, parameter: &str) -> Result<Option<Report>, Failure> {
+    let parameters = region.parameters(None).await?;
+    Ok(parameters.get(parameter).and_then(|value| Report::read(value)))
+}
+
 fn prices(query: &Query) -> BTreeMap<String, i64> {
     query.types.iter().filter_map(|name| Some((name.clone(), price(name)?))).collect()
 }
