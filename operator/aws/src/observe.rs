@@ -9,7 +9,7 @@ use hpc_plan::cluster::{
     Account, FileSystem, Group, Image, Instance, InstanceState, Interface, Lifecycle, Observed,
     PlacementGroup, Report, Stranger, Subnet, Volume, VolumeState,
 };
-use hpc_plan::names::{CLUSTER, CLUSTER_UID, HEAD, HEAD_INTERFACE, Owner, RETAINED, ROLE, STATE};
+use hpc_plan::names::{CLUSTER, CLUSTER_UID, HEAD, Owner, RETAINED, ROLE};
 use tokio::time::Instant;
 
 use crate::Query;
@@ -189,9 +189,8 @@ impl Things {
         .concat();
         let mine = |tags: &Tags| tags.get(CLUSTER_UID) == Some(&owner.uid);
         observed.instances = chosen(&instances, |one| mine(&one.tags));
-        observed.volumes = chosen(&volumes, |one| mine(&one.tags) && has_role(&one.tags, STATE));
-        observed.interfaces =
-            chosen(&interfaces, |one| mine(&one.tags) && has_role(&one.tags, HEAD_INTERFACE));
+        observed.volumes = chosen(&volumes, |one| mine(&one.tags));
+        observed.interfaces = chosen(&interfaces, |one| mine(&one.tags));
         observed.groups = chosen(&groups, |one| mine(&one.tags));
         let placement_groups = chosen(&placement_groups, |(_, tags)| mine(tags)).into_iter();
         observed.placement_groups = placement_groups.map(|(group, _)| group).collect();
@@ -201,8 +200,6 @@ impl Things {
     }
 }
 
-/// Volumes and interfaces made with an instance carry its role and go with it; those with a role
-/// of their own were made on their own.
 fn has_role(tags: &Tags, role: &str) -> bool {
     tags.get(ROLE).is_some_and(|found| found == role)
 }

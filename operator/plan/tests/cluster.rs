@@ -197,7 +197,7 @@ fn a_file_system_that_fails_late_is_kept_and_a_human_asked() {
 #[test]
 fn what_cannot_be_built_is_refused_before_any_launch() {
     type Change = fn(&mut Desired, &mut Catalog);
-    let table: [(&str, Change); 7] = [
+    let table: [(&str, Change); 10] = [
         ("no EFA", |desired, _| desired.cluster.queues[0].types = vec!["c5.18xlarge".into()]),
         ("unequal types", |desired, _| {
             desired.cluster.queues[0].types = vec!["c5n.18xlarge".into(), "c5n.2xlarge".into()];
@@ -212,6 +212,13 @@ fn what_cannot_be_built_is_refused_before_any_launch() {
         }),
         ("subnet gone", |_, catalog| catalog.subnets.clear()),
         ("no image", |_, catalog| catalog.image = None),
+        ("an Arm head", |desired, catalog| {
+            let head = catalog.types.get_mut(&desired.cluster.head_type).unwrap();
+            head.architecture = "arm64".into();
+            catalog.image.as_mut().unwrap().architecture = "arm64".into();
+        }),
+        ("too many instances", |desired, _| desired.settings.max_instances = 1),
+        ("too dear", |desired, _| desired.settings.max_hourly_cost = 1),
     ];
     let mut text = String::new();
     for (story, change) in table {
@@ -434,6 +441,8 @@ fn limits_hold_over_all_launches_together() {
     let mut text = String::new();
     for (story, limit, most) in table {
         let (mut world, mut desired) = (World::new(owner()), cluster(&[2, 2], false));
+        // Later than what is checked before anything is made.
+        until(&mut world, &desired, |world| !world.groups.is_empty());
         limit(&mut desired, Arc::make_mut(&mut world.catalog));
         for _ in 0..30 {
             pass(&mut world, &desired);

@@ -6,6 +6,7 @@ mod bench;
 mod demo;
 mod down;
 mod kubelet;
+mod programs;
 mod progress;
 mod site;
 mod status;
