@@ -86,8 +86,8 @@ async fn a_queue_that_waits_for_jobs_costs_one_read_at_each_poll(story: Arc<Stor
         .await
     };
     // The last steps on the way to Ready are still followed up.
-    let before = polls(10).await?;
-    let after = polls(20).await?;
+    let before = polls(4).await?;
+    let after = polls(8).await?;
     for action in after.keys().filter(|action| action.starts_with("Describe")) {
         let of = |calls: &Calls| calls.get(action).map_or(0, |codes| codes.values().sum::<u64>());
         assert!(of(&after) - of(&before) <= 1, "{action}: {before:?} {after:?}");

@@ -345,6 +345,25 @@ async fn two_clusters_share_one_reading_and_an_act_makes_it_stale_for_its_own_cl
 }
 
 #[tokio::test]
+async fn every_page_of_a_listing_is_read() {
+    let page = |id: &str, next: &str| {
+        format!(
+            "<DescribeVolumesResponse><volumeSet><item><volumeId>{id}</volumeId>{}</item></volumeSet>\
+             <nextToken>{next}</nextToken></DescribeVolumesResponse>",
+            tag_set(&our_tags())
+        )
+    };
+    let script = Script::default().with("DescribeVolumes", 200, &page("vol-1", "more")).with(
+        "DescribeVolumes",
+        200,
+        &page("vol-2", ""),
+    );
+    let observed = script.aws().observe(&question()).await;
+    let ids: Vec<_> = observed.volumes.iter().map(|volume| volume.id.0.as_str()).collect();
+    assert_eq!(ids, ["vol-1", "vol-2"]);
+}
+
+#[tokio::test]
 async fn clusters_that_listen_at_the_same_time_cost_one_read_and_nothing_else() {
     let value = r#"{\"v\":1,\"instanceId\":\"i-1\",\"state\":\"Ready\"}"#;
     let answer = format!(r#"{{"Parameters":[{{"Name":"/hpcops/u1/demand","Value":"{value}"}}]}}"#);

@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use hpc_crds::{ConditionType, DeletionPolicy, HpcCluster, HpcClusterSpec, condition};
 use hpc_plan::cloud::{Failure, Kind};
-use hpc_plan::cluster::{Desired, Goal, InstanceState, Observed, Step, Stranger, plan};
+use hpc_plan::cluster::{Desired, Goal, Instance, InstanceState, Observed, Step, Stranger, plan};
 use hpc_plan::names::PAUSED;
 use hpc_plan::world::{Catalog, FOREVER, World};
 use insta::assert_snapshot;
@@ -159,6 +159,26 @@ fn a_lost_node_of_a_whole_gang_is_replaced_alone() {
     world.kill(&node, "Server.InternalError");
     assert_snapshot!(diary(&mut world, &desired));
     assert_eq!(world.ledger.launched["queue-compute"], 3);
+}
+
+/// At scale AWS shows new instances without an address, a zone or a type for a while.
+#[test]
+fn nodes_whose_record_is_not_complete_yet_are_left_alone() {
+    type Blank = fn(&mut Instance);
+    let (mut world, desired) = (World::new(owner()), cluster(&[2], false));
+    settle(&mut world, &desired);
+    let blanks: [Blank; 4] = [
+        |node| node.private_ip = None,
+        |node| node.zone.clear(),
+        |node| node.instance_type.clear(),
+        |node| node.token = None,
+    ];
+    for blank in blanks {
+        let mut observed = world.observe();
+        observed.instances.iter_mut().filter(|node| node.token.is_some()).for_each(blank);
+        let plan = plan(&desired, &observed, world.now);
+        assert_eq!((plan.steps, plan.waits), (vec![], vec![]));
+    }
 }
 
 #[test]
