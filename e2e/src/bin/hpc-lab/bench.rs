@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use clap::{Args, ValueEnum};
 use hpc_crds::ConditionStatus;
 use hpc_e2e::{
     Lab, LabError, Operator, Options, Restart, Result, Story, await_condition, eventually, osu,
@@ -40,46 +41,60 @@ impl Row {
     }
 }
 
-/// Measures all rows; an error if one misses its goal.
-pub async fn run() -> Result<()> {
+/// What to measure.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct Wishes {
+    /// Only this part of the rows.
+    #[arg(long, value_enum)]
+    only: Option<Part>,
+}
+
+/// Rows that are measured in one story.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The quickstart, with bodies.
+    Quickstart,
+    /// Thousands of nodes, without.
+    Scale,
+}
+
+/// Measures the rows; an error if one misses its goal.
+pub async fn run(wishes: Wishes) -> Result<()> {
     let lab = Arc::new(Lab::start(Options { seed: 1, time_scale: 0.02, bodies: true }).await?);
-    let story = lab.story("bench").await?;
-    let rows = measure(&story).await;
-    story.end().await?;
-    drop(story);
-    let rows = match rows {
-        Ok(rows) => at_scale(&lab, rows).await,
-        failed => failed,
-    };
-    if let Some(lab) = Arc::into_inner(lab) {
-        lab.stop().await?;
-    }
-    let rows = rows?;
-    match rows.iter().find(|row| !row.pass()) {
-        None => Ok(()),
-        Some(row) => Err(LabError::missing("a goal", format!("{}: {}", row.goal, row.value))),
-    }
-}
-
-/// What needs thousands of nodes, in an account of its own.
-async fn at_scale(lab: &Arc<Lab>, mut rows: Vec<Row>) -> Result<Vec<Row>> {
-    let story = lab.story("scale").await?;
-    let mut keep = |measured: Vec<Row>| {
-        measured.iter().for_each(Row::print);
-        rows.extend(measured);
-    };
-    let measured = scale::measure(&story, &mut keep).await;
-    story.end().await?;
-    measured.map(|()| rows)
-}
-
-async fn measure(story: &Story) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     // Each row is shown as it comes: what follows may take minutes, or fail.
     let mut keep = |measured: Vec<Row>| {
         measured.iter().for_each(Row::print);
         rows.extend(measured);
     };
+    let mut measured = Ok(());
+    for part in [Part::Quickstart, Part::Scale] {
+        if measured.is_ok() && wishes.only.is_none_or(|only| only == part) {
+            measured = of(part, &lab, &mut keep).await;
+        }
+    }
+    if let Some(lab) = Arc::into_inner(lab) {
+        lab.stop().await?;
+    }
+    measured?;
+    match rows.iter().find(|row| !row.pass()) {
+        None => Ok(()),
+        Some(row) => Err(LabError::missing("a goal", format!("{}: {}", row.goal, row.value))),
+    }
+}
+
+/// One part in an account of its own.
+async fn of(part: Part, lab: &Arc<Lab>, keep: &mut impl FnMut(Vec<Row>)) -> Result<()> {
+    let story = lab.story("bench").await?;
+    let measured = match part {
+        Part::Quickstart => measure(&story, keep).await,
+        Part::Scale => scale::measure(&story, keep).await,
+    };
+    story.end().await?;
+    measured
+}
+
+async fn measure(story: &Story, keep: &mut impl FnMut(Vec<Row>)) -> Result<()> {
     tell("the quickstart in bodies");
     let operator = story.operator(&json!({}), Restart::Never).await?;
     let example = osu::example();
@@ -98,7 +113,7 @@ async fn measure(story: &Story) -> Result<Vec<Row>> {
     keep(restart(&operator).await?.into());
     operator.stop().await?;
     keep(vec![binary_size()?]);
-    Ok(rows)
+    Ok(())
 }
 
 #[expect(clippy::print_stderr, reason = "this program speaks to its terminal")]
