@@ -280,7 +280,8 @@ pub struct StorageSpec {
     #[schemars(length(max = 32))]
     pub name: String,
     /// mountPath is the folder on every node under which the file system appears. Required,
-    /// absolute, not below a folder of the system. Example: /fsx.
+    /// absolute, without a slash at its end, not below a folder of the system, /home or /opt.
+    /// Example: /fsx.
     #[schemars(length(max = 128))]
     pub mount_path: String,
     /// deletionPolicy says what happens to the file system when the cluster is deleted: Retain

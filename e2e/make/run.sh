@@ -59,6 +59,7 @@ checks
 stage "oracle answers" e2e/make/oracle.sh drive
 [ "$mode" != full ] || export HPCOPS_FULL=1
 stage "stories" e2e/make/stories.sh
+stage "bug classes" python3 e2e/make/classes.py docs/bug-classes.md "$HPCOPS_RESULTS"
 stage "oracle requests" e2e/make/oracle.sh requests "$HPCOPS_REQUESTS"
 if [ "$mode" = full ]; then
   stage "parsers in full" env HPCOPS_TEST_FULL=1 cargo test --workspace --test properties --quiet

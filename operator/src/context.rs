@@ -107,10 +107,25 @@ impl Context {
 
     /// When to look again; what needs nothing is still looked at now and then, not all at once.
     pub fn requeue(&self, object: &impl Resource, wish: Requeue) -> Action {
-        Action::requeue(match wish {
-            Requeue::After(wait) => wait,
-            Requeue::OnChange => self.sweep.mul_f64(spread(object)),
-        })
+        match wish {
+            Requeue::After(wait) => Action::requeue(wait),
+            Requeue::OnReport { poll, .. } => self.listen(poll),
+            Requeue::OnChange => Action::requeue(self.sweep_of(object)),
+        }
+    }
+
+    /// Longest time until an object that needs nothing is looked at.
+    pub fn sweep_of(&self, object: &impl Resource) -> Duration {
+        self.sweep.mul_f64(spread(object))
+    }
+
+    /// At the next full `poll` of the clock: all clusters listen at the same moment, so that one
+    /// call tells all of them.
+    pub fn listen(&self, poll: Duration) -> Action {
+        let poll = poll.max(Duration::from_millis(1));
+        let now = u128::try_from(self.clock.now().as_millisecond()).unwrap_or_default();
+        let gone = u64::try_from(now % poll.as_millis()).unwrap_or_default();
+        Action::requeue(poll.saturating_sub(Duration::from_millis(gone)))
     }
 }
 

@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use hpc_plan::cluster::Report;
+use jiff::Timestamp;
 use kube::Resource;
 
 /// Per object: the newest version we wrote, and the last plan we logged.
@@ -20,6 +22,18 @@ struct Known {
     version: Option<String>,
     logged: Option<u64>,
     released: bool,
+    rest: Option<(String, Rest)>,
+}
+
+/// Why an object needs no look: it is as it was, and its head says what it said.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rest {
+    /// What the head said.
+    pub report: Option<Report>,
+    /// When the object was looked at as a whole.
+    pub began: Timestamp,
+    /// When it is looked at again in any case.
+    pub ends: Timestamp,
 }
 
 impl Memory {
@@ -54,6 +68,24 @@ impl Memory {
         let mut objects = self.lock();
         let known = objects.entry(uid(object).to_owned()).or_default();
         std::mem::replace(&mut known.logged, hash) != hash
+    }
+
+    /// Notes that this version of the object is at rest, if it still is the newest one.
+    pub fn rest(&self, object: &impl Resource, rest: Option<Rest>) {
+        let version = version(object).to_owned();
+        let rest = rest.filter(|_| self.expected(object) == version).map(|rest| (version, rest));
+        let mut objects = self.lock();
+        // One that was let go and forgotten stays so.
+        if rest.is_some() || objects.contains_key(uid(object)) {
+            objects.entry(uid(object).to_owned()).or_default().rest = rest;
+        }
+    }
+
+    /// Why this version of the object needs no look, if it does not.
+    pub fn resting(&self, object: &impl Resource) -> Option<Rest> {
+        let objects = self.lock();
+        let (at, rest) = objects.get(uid(object))?.rest.as_ref()?;
+        (at == version(object)).then(|| rest.clone())
     }
 
     /// Our finalizer is off: the object is gone, or at least no longer ours.
@@ -124,6 +156,20 @@ mod tests {
         memory.wrote(&object("10"));
         assert_eq!(memory.expected(&object("9")), "10");
         assert_eq!(memory.expected(&object("12")), "12");
+    }
+
+    #[test]
+    fn rest_is_of_one_version_and_never_of_one_we_wrote_over() {
+        let (memory, now) = (Memory::default(), Timestamp::UNIX_EPOCH);
+        let rest = || Some(Rest { report: None, began: now, ends: now });
+        memory.rest(&object("10"), rest());
+        assert_eq!(memory.resting(&object("10")), rest());
+        assert_eq!(memory.resting(&object("11")), None);
+        memory.rest(&object("10"), None);
+        assert_eq!(memory.resting(&object("10")), None);
+        memory.wrote(&object("12"));
+        memory.rest(&object("11"), rest());
+        assert_eq!(memory.resting(&object("11")), None);
     }
 
     #[test]

@@ -11,6 +11,7 @@
 mod support;
 
 use hpc_plan::names::FINALIZER;
+use hpc_plan::world::Job;
 use support::Stage;
 
 #[tokio::test]
@@ -39,6 +40,41 @@ async fn a_ready_cluster_causes_no_write_and_no_call() {
         stage.model.tick();
     }
     assert_eq!((stage.server.writes().len(), stage.model.calls()), (writes, calls));
+}
+
+#[tokio::test]
+async fn a_cluster_at_rest_is_not_looked_at_until_its_head_has_news_it_changes_or_a_sweep_is_due() {
+    let stage = Stage::growing();
+    stage.until(Stage::is_ready).await;
+    settle(&stage).await;
+    assert_eq!(looks(&stage).await, 0, "nothing is new");
+    stage.server.touch();
+    assert_eq!(looks(&stage).await, 1, "the object was written by somebody else");
+    let job = Job { queue: "compute".to_owned(), slots: "3".parse().unwrap() };
+    stage.model.world().scheduler.jobs.push(job);
+    let grown = |stage: &Stage| stage.model.world().ledger.launched.values().sum::<u32>() == 4;
+    stage.until(grown).await;
+    settle(&stage).await;
+    assert_eq!(looks(&stage).await, 0, "nothing is new again");
+    stage.model.world().now += jiff::SignedDuration::from_secs(80);
+    assert_eq!(looks(&stage).await, 1, "the sweep is due");
+}
+
+/// Whole observations in three passes of one moment.
+async fn looks(stage: &Stage) -> u32 {
+    let before = stage.model.looks();
+    for _ in 0..3 {
+        stage.pass().await.unwrap();
+    }
+    stage.model.looks() - before
+}
+
+async fn settle(stage: &Stage) {
+    for _ in 0..30 {
+        stage.pass().await.unwrap();
+        stage.model.tick();
+    }
+    looks(stage).await;
 }
 
 #[tokio::test]

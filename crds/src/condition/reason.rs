@@ -72,7 +72,7 @@ pub enum Reason {
     InsufficientCapacity,
     /// AWS does not offer the instance type in the zone.
     #[strum(
-        message = "Create another cluster with another type, or with a subnet in a zone that offers it."
+        message = "Delete the cluster and apply it again with another type, or with a subnet in a zone that offers it."
     )]
     NotOffered,
     /// A quota of the account is used up.
@@ -84,7 +84,9 @@ pub enum Reason {
     )]
     LimitExceeded,
     /// The hardware cannot do what the spec asks of it, such as EFA on a type without it.
-    #[strum(message = "Change the field named in the message.")]
+    #[strum(
+        message = "Delete the cluster and apply it again with another value in the field named in the message."
+    )]
     UnsupportedConfiguration,
 
     // Failures of nodes and storage.
@@ -114,7 +116,9 @@ pub enum Reason {
 
     // What the operator depends on.
     /// Something the spec refers to does not exist in AWS: a subnet, an image, a profile.
-    #[strum(message = "Create what the message names, or name another.")]
+    #[strum(
+        message = "Create what the message names, or delete the cluster and apply it again with another."
+    )]
     DependencyMissing,
     /// AWS denies the operator an action.
     #[strum(message = "Allow the action named in the message in the operator's IAM policy.")]
@@ -187,6 +191,9 @@ pub enum Reason {
         message = "Read the messages in status.attempts; the results ConfigMaps hold the last lines of each log."
     )]
     Failed,
+    /// There are no results, because no attempt ended with a valid number.
+    #[strum(message = "Read why in the condition Succeeded and in status.attempts.")]
+    NoNumbers,
     /// Some attempts ended without a valid number.
     #[strum(message = "Read the messages in status.attempts; the numbers leave these out.")]
     PartiallyFailed,

@@ -174,9 +174,10 @@ impl Ledger {
             .count()
     }
 
-    /// The whole ledger as the control API shows it.
-    pub fn render(&self, account: &str) -> Value {
-        Value::Array(self.entries.iter().map(|entry| render_entry(entry, account)).collect())
+    /// The ledger as the control API shows it, as far as it is asked for.
+    pub fn render(&self, account: &str, asked: impl Fn(&Entry) -> bool) -> Value {
+        let entries = self.entries.iter().filter(|entry| asked(entry));
+        Value::Array(entries.map(|entry| render_entry(entry, account)).collect())
     }
 }
 

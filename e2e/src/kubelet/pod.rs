@@ -11,8 +11,8 @@ use kube::api::{DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 
-use super::Node;
 use super::plan::{Plan, Source};
+use super::{Node, State};
 use crate::error::{LabError, Result};
 use crate::kubeconfig::{self, write_private};
 use crate::process::{Process, Spawn};
@@ -87,14 +87,15 @@ impl Pod {
         write_private(&self.token_file(), &token)
     }
 
-    /// Says in the API whether the pod, and with it its Deployment, is ready.
-    pub async fn publish_ready(&self, ready: bool) -> Result<()> {
+    /// Says in the API how the container fares, and with it the pod and its Deployment.
+    pub async fn publish(&self, state: &State) -> Result<()> {
+        let ready = state.ready;
         let client = &self.node.client;
         let namespace = &self.plan.namespace;
         let pods: Api<KubePod> = Api::namespaced(client.clone(), namespace);
-        let status = json!(if ready { "True" } else { "False" });
-        let condition = json!({"type": "Ready", "status": status});
-        let pod = json!({"status": {"phase": "Running", "conditions": [condition]}});
+        let container = self.object.spec.as_ref().and_then(|spec| spec.containers.first());
+        let container = container.map(|found| (found.name.clone(), found.image.clone()));
+        let pod = pod_status(state, &container.unwrap_or_default());
         patch_status(&pods, self.name(), &pod).await?;
         let deployments: Api<Deployment> = Api::namespaced(client.clone(), namespace);
         patch_status(&deployments, &self.plan.name, &deployment_status(ready)).await
@@ -201,6 +202,31 @@ fn deployment_status(ready: bool) -> Value {
     json!({"status": {
         "replicas": 1, "updatedReplicas": 1, "readyReplicas": count, "availableReplicas": count,
         "conditions": [condition],
+    }})
+}
+
+/// What a kubelet says of a pod of one container, so that kubectl shows READY and RESTARTS.
+fn pod_status(state: &State, (name, image): &(String, Option<String>)) -> Value {
+    let truth = |holds: bool| if holds { "True" } else { "False" };
+    let condition = |type_: &str, holds| json!({"type": type_, "status": truth(holds)});
+    let container_state = match (&state.process, &state.last_exit) {
+        (Some(_), _) => json!({"running": {}}),
+        (None, Some(exit)) => json!({"waiting": {"reason": "CrashLoopBackOff", "message": exit}}),
+        (None, None) => json!({"waiting": {"reason": "ContainerCreating"}}),
+    };
+    json!({"status": {
+        "phase": "Running",
+        "conditions": [
+            condition("PodScheduled", true),
+            condition("Initialized", true),
+            condition("ContainersReady", state.ready),
+            condition("Ready", state.ready),
+        ],
+        "containerStatuses": [{
+            "name": name, "image": image.clone().unwrap_or_default(), "imageID": "",
+            "ready": state.ready, "started": state.process.is_some(),
+            "restartCount": state.restarts, "state": container_state,
+        }],
     }})
 }
 

@@ -163,7 +163,7 @@ impl Supervisor {
     async fn show_ready(&mut self, ready: bool) {
         if self.state.ready != ready {
             self.state.ready = ready;
-            let published = self.pod.publish_ready(ready).await;
+            let published = self.pod.publish(&self.state).await;
             self.report("publish its readiness", published);
         }
         self.show();

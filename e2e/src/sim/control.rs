@@ -194,6 +194,11 @@ impl Sim {
         Ok(all.into_iter().filter(Resource::is_alive).collect())
     }
 
+    /// The instances that exist now; with thousands of them the rest of the ledger is not read.
+    pub async fn instances(&self) -> Result<Vec<Resource>> {
+        self.get("ledger?kind=instance&alive=true").await
+    }
+
     /// How many calls there were, by action and by error code (`OK` without one).
     pub async fn calls(&self) -> Result<BTreeMap<String, BTreeMap<String, u64>>> {
         self.get("calls").await
@@ -320,7 +325,8 @@ impl Sim {
         let what = format!("{method} /_sim/{path}");
         let failed =
             |source: reqwest::Error| LabError::Sim { what: what.clone(), source: source.into() };
-        let url = format!("{}/_sim/{path}?account={}", self.url, self.access_key);
+        let joint = if path.contains('?') { '&' } else { '?' };
+        let url = format!("{}/_sim/{path}{joint}account={}", self.url, self.access_key);
         let mut request = self.http.request(method, url).timeout(Duration::from_secs(20));
         if let Some(body) = body {
             request = request.json(body);

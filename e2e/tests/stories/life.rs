@@ -1,5 +1,6 @@
 //! The life of a cluster from apply to delete, without bodies: ready, quiet, gone without a trace.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,11 +8,15 @@ use hpc_crds::ConditionType;
 use hpc_e2e::{LabError, Phantom, Story, eventually};
 
 use crate::runner::Outcome;
-use crate::site::{LONG, await_told, cluster, delete, left_over, operator};
+use crate::site::{LONG, await_cluster, await_told, cluster, delete, left_over, operator};
 use crate::stories;
+
+/// How often each action was called, by code.
+type Calls = BTreeMap<String, BTreeMap<String, u64>>;
 
 stories![
     a_cluster_gets_ready_keeps_quiet_and_leaves_nothing,
+    a_queue_that_waits_for_jobs_costs_one_read_at_each_poll,
     what_is_retained_outlives_the_cluster_and_nothing_else,
 ];
 
@@ -56,6 +61,45 @@ async fn two_minutes(story: &Story) -> Result<(), LabError> {
         })
         .await?;
     }
+    Ok(())
+}
+
+/// While nothing is new, only the heads' parameters are read; the sweep may fall into the time.
+async fn a_queue_that_waits_for_jobs_costs_one_read_at_each_poll(story: Arc<Story>) -> Outcome {
+    let served = operator(&story, &[]).await?;
+    let sim = story.sim().await?;
+    let heads = Phantom::play(sim.clone());
+    let manifest = cluster(|aws| {
+        aws["queues"][0]["minNodes"] = 0.into();
+        aws["queues"][0]["maxNodes"] = 4.into();
+    });
+    story.apply(&manifest).await?;
+    await_told(&story, ConditionType::Ready, "True/Ready").await?;
+    let polls = async |more: u64| {
+        let made =
+            |calls: &Calls| calls.get("GetParametersByPath").and_then(|it| it.get("OK")).copied();
+        let before = made(&sim.calls().await?);
+        eventually("the heads are heard", LONG, async || {
+            let calls = sim.calls().await?;
+            Ok((made(&calls) >= before.map(|before| before + more)).then_some(calls))
+        })
+        .await
+    };
+    // The last steps on the way to Ready are still followed up.
+    let before = polls(4).await?;
+    let after = polls(8).await?;
+    for action in after.keys().filter(|action| action.starts_with("Describe")) {
+        let of = |calls: &Calls| calls.get(action).map_or(0, |codes| codes.values().sum::<u64>());
+        assert!(of(&after) - of(&before) <= 1, "{action}: {before:?} {after:?}");
+    }
+    heads.demand("7-1", "compute", "1-2");
+    await_cluster(&story, "two nodes", |found| {
+        let nodes = found.status.as_ref().and_then(|status| status.nodes.as_ref());
+        nodes.is_some_and(|nodes| nodes.summary == "2/2")
+    })
+    .await?;
+    delete(&story).await?;
+    served.stop().await?;
     Ok(())
 }
 

@@ -33,6 +33,9 @@ async fn it_is_admitted_under_the_restricted_standard_and_gets_ready(story: Arc<
         Ok(table?.contains("1/1").then_some(()))
     })
     .await?;
+    let pods = story.kubectl(&["get", "pods", "--no-headers"], "").await?;
+    let words: Vec<_> = pods.split_whitespace().skip(1).take(3).collect();
+    assert_eq!(words, ["1/1", "Running", "0"], "{pods}");
     operator.stop().await?;
     let left = story.kubectl(&["get", "pods", "-o", "name"], "").await?;
     assert_eq!(left, "");

@@ -201,8 +201,8 @@ async fn a_type_without_efa_is_refused_before_any_launch(story: Arc<Story>) -> O
         await_told(&story, ConditionType::FleetsReady, "False/UnsupportedConfiguration").await?;
     assert_eq!(
         refused.message,
-        "spec.aws.queues[compute].instanceTypes: 'c5.18xlarge' has no EFA. Set networkInterface to \
-         ENA or choose a type with EFA, such as c5n.18xlarge"
+        "spec.aws.queues[compute].instanceTypes: 'c5.18xlarge' has no EFA. Delete the cluster and \
+         apply it again with networkInterface ENA or a type that has EFA, such as c5n.18xlarge"
     );
     assert_eq!(story.sim().await?.mutating_calls().await?, []);
     served.stop().await?;
@@ -254,7 +254,7 @@ async fn a_subnet_that_is_gone_is_told(story: Arc<Story>) -> Outcome {
     assert_eq!(
         refused.message,
         "spec.aws.network.headSubnetId: subnet 'subnet-0123456789abcdef0' does not exist in \
-         us-east-1. Name a subnet of this account and region"
+         us-east-1. Delete the cluster and apply it again with a subnet of this account and region"
     );
     served.stop().await?;
     Ok(())
@@ -324,6 +324,7 @@ async fn limits_of_the_installation_are_kept(story: Arc<Story>) -> Outcome {
     story.apply(&cluster(|_| ())).await?;
     let refused = await_told(&story, ConditionType::FleetsReady, "False/LimitExceeded").await?;
     assert!(refused.message.contains("--max-instances 2"), "{}", refused.message);
+    assert_eq!(sim.mutating_calls().await?, [], "it is told before anything is made");
     served.stop().await?;
     Ok(())
 }

@@ -12,7 +12,7 @@ use hpc_plan::cloud::{Failure, FileSystemId, InstanceId, InstanceType, SubnetId,
 use hpc_plan::cluster::{
     FileSystem, Group, Image, Instance, Interface, PlacementGroup, Subnet, Volume,
 };
-use hpc_plan::names::INSTALLATION;
+use hpc_plan::names::{HEAD_INTERFACE, INSTALLATION, ROLE, STATE};
 use tokio::time::Instant;
 
 use crate::action::{
@@ -103,6 +103,12 @@ impl Region {
         words::filter(&format!("tag:{INSTALLATION}"), [installation])
     }
 
+    /// Volumes and interfaces made with an instance carry its role and go with it; of ten thousand
+    /// nodes nobody wants to read them. Those with a role of their own were made on their own.
+    fn in_role(role: &str) -> aws_sdk_ec2::types::Filter {
+        words::filter(&format!("tag:{ROLE}"), [role])
+    }
+
     /// Instances of the installation, those that are gone included while AWS shows them.
     pub async fn instances(
         &self,
@@ -132,13 +138,17 @@ impl Region {
         .await
     }
 
-    /// Volumes of the installation.
+    /// State volumes of the installation.
     pub async fn volumes(
         &self,
         installation: &str,
         not_before: Option<Instant>,
     ) -> Reading<Vec<Volume>> {
-        let request = self.ec2.describe_volumes().filters(Self::ours(installation));
+        let request = self
+            .ec2
+            .describe_volumes()
+            .filters(Self::ours(installation))
+            .filters(Self::in_role(STATE));
         let read = || async {
             let all = self.pages(|next| {
                 let request = request.clone().max_results(PAGE).set_next_token(next);
@@ -152,13 +162,17 @@ impl Region {
         self.shared.volumes.get(installation.to_owned(), not_before, read).await
     }
 
-    /// Network interfaces of the installation.
+    /// Interfaces of the installation's heads.
     pub async fn interfaces(
         &self,
         installation: &str,
         not_before: Option<Instant>,
     ) -> Reading<Vec<Interface>> {
-        let request = self.ec2.describe_network_interfaces().filters(Self::ours(installation));
+        let request = self
+            .ec2
+            .describe_network_interfaces()
+            .filters(Self::ours(installation))
+            .filters(Self::in_role(HEAD_INTERFACE));
         let read = || async {
             let all = self.pages(|next| {
                 let request = request.clone().max_results(PAGE).set_next_token(next);

@@ -1,6 +1,7 @@
 //! The cloud seam and its implementation on the AWS SDK: the only crate that knows SDK types.
 //!
-//! [`Cloud`] has two verbs for the cluster loop, `observe` and `apply`, and one for jobs, `run`.
+//! [`Cloud`] has two verbs for the cluster loop, `observe` and `apply`, one for a cluster at rest,
+//! `report`, and one for jobs, `run`.
 //! It decides nothing: a [`Step`] carries everything needed to do it. What it does guard is what
 //! must hold even when the caller is wrong: ownership before anything is given back, the
 //! installation's limits before anything is launched, and the pace of calls.
@@ -26,8 +27,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use hpc_plan::cloud::{Failure, FileSystemId, InstanceId, SubnetId};
-use hpc_plan::cluster::Observed;
-use hpc_plan::cluster::Step;
+use hpc_plan::cluster::{Observed, Report, Step};
 use hpc_plan::names::Owner;
 
 pub use price::price;
@@ -39,6 +39,10 @@ pub trait Cloud: Send + Sync {
     /// Reads everything the planner needs of AWS: all fields of [`Observed`] but `object`.
     /// Never fails: reads that did are listed in [`Observed::failures`].
     async fn observe(&self, query: &Query) -> Observed;
+
+    /// Reads of all that only what the head reports. One call serves the clusters that ask at the
+    /// same time.
+    async fn report(&self, region: &str, parameter: &str) -> Result<Option<Report>, Failure>;
 
     /// Carries out one step, the finalizer ones excepted: they are not the cloud's. Answers the
     /// ids it made or found made.

@@ -9,7 +9,7 @@ use hpc_plan::cluster::{
     Account, FileSystem, Group, Image, Instance, InstanceState, Interface, Lifecycle, Observed,
     PlacementGroup, Report, Stranger, Subnet, Volume, VolumeState,
 };
-use hpc_plan::names::{CLUSTER, CLUSTER_UID, HEAD, HEAD_INTERFACE, Owner, RETAINED, ROLE, STATE};
+use hpc_plan::names::{CLUSTER, CLUSTER_UID, HEAD, Owner, RETAINED, ROLE};
 use tokio::time::Instant;
 
 use crate::Query;
@@ -41,6 +41,12 @@ pub(crate) async fn observe(aws: &Aws, query: &Query) -> Observed {
     things.tell(aws, query, &mut observed, &mut failures);
     observed.failures = failures.0;
     observed
+}
+
+/// See [`crate::Cloud::report`].
+pub(crate) async fn report(region: &Region, parameter: &str) -> Result<Option<Report>, Failure> {
+    let parameters = region.parameters(None).await?;
+    Ok(parameters.get(parameter).and_then(|value| Report::read(value)))
 }
 
 fn prices(query: &Query) -> BTreeMap<String, i64> {
@@ -185,9 +191,8 @@ impl Things {
         .concat();
         let mine = |tags: &Tags| tags.get(CLUSTER_UID) == Some(&owner.uid);
         observed.instances = chosen(&instances, |one| mine(&one.tags));
-        observed.volumes = chosen(&volumes, |one| mine(&one.tags) && has_role(&one.tags, STATE));
-        observed.interfaces =
-            chosen(&interfaces, |one| mine(&one.tags) && has_role(&one.tags, HEAD_INTERFACE));
+        observed.volumes = chosen(&volumes, |one| mine(&one.tags));
+        observed.interfaces = chosen(&interfaces, |one| mine(&one.tags));
         observed.groups = chosen(&groups, |one| mine(&one.tags));
         let placement_groups = chosen(&placement_groups, |(_, tags)| mine(tags)).into_iter();
         observed.placement_groups = placement_groups.map(|(group, _)| group).collect();
@@ -197,8 +202,6 @@ impl Things {
     }
 }
 
-/// Volumes and interfaces made with an instance carry its role and go with it; those with a role
-/// of their own were made on their own.
 fn has_role(tags: &Tags, role: &str) -> bool {
     tags.get(ROLE).is_some_and(|found| found == role)
 }

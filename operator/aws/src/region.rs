@@ -13,7 +13,7 @@ use aws_smithy_runtime_api::client::orchestrator::HttpResponse;
 use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use hpc_plan::cloud::{Failure, Kind};
-use hpc_plan::cluster::{Account, Observed, Step};
+use hpc_plan::cluster::{Account, Observed, Report, Step};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::action::Action;
@@ -236,6 +236,10 @@ impl Caller {
 impl Cloud for Aws {
     async fn observe(&self, query: &Query) -> Observed {
         Box::pin(observe::observe(self, query)).await
+    }
+
+    async fn report(&self, region: &str, parameter: &str) -> Result<Option<Report>, Failure> {
+        observe::report(&self.region(region), parameter).await
     }
 
     async fn apply(&self, scope: &Scope, step: &Step) -> Result<Vec<String>, Failure> {

@@ -346,6 +346,37 @@ async fn two_clusters_share_one_reading_and_an_act_makes_it_stale_for_its_own_cl
 }
 
 #[tokio::test]
+async fn every_page_of_a_listing_is_read() {
+    let page = |id: &str, next: &str| {
+        format!(
+            "<DescribeVolumesResponse><volumeSet><item><volumeId>{id}</volumeId>{}</item></volumeSet>\
+             <nextToken>{next}</nextToken></DescribeVolumesResponse>",
+            tag_set(&our_tags())
+        )
+    };
+    let script = Script::default().with("DescribeVolumes", 200, &page("vol-1", "more")).with(
+        "DescribeVolumes",
+        200,
+        &page("vol-2", ""),
+    );
+    let observed = script.aws().observe(&question()).await;
+    let ids: Vec<_> = observed.volumes.iter().map(|volume| volume.id.0.as_str()).collect();
+    assert_eq!(ids, ["vol-1", "vol-2"]);
+}
+
+#[tokio::test]
+async fn clusters_that_listen_at_the_same_time_cost_one_read_and_nothing_else() {
+    let value = r#"{\"v\":1,\"instanceId\":\"i-1\",\"state\":\"Ready\"}"#;
+    let answer = format!(r#"{{"Parameters":[{{"Name":"/hpcops/u1/demand","Value":"{value}"}}]}}"#);
+    let script = Script::default().with("GetParametersByPath", 200, &answer);
+    let aws = script.aws();
+    let own = aws.report("us-east-1", "/hpcops/u1/demand").await.unwrap();
+    assert_eq!(own.map(|report| report.instance_id), Some("i-1".to_owned()));
+    assert_eq!(aws.report("us-east-1", "/hpcops/u2/demand").await, Ok(None));
+    assert_eq!(script.actions(), ["GetParametersByPath"]);
+}
+
+#[tokio::test]
 async fn a_taken_name_is_success_only_when_the_tags_are_ours() {
     let step = Step::CreateGroup {
         name: "hpcops-u1-head".to_owned(),

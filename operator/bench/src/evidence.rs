@@ -98,6 +98,10 @@ const CLUES: &[Clue] = &[
     Clue { pattern: r"^hpcops: mpirun-start epoch-ms=(\d+)$", read: Scanner::started },
     Clue { pattern: r"^hpcops: mpirun-end epoch-ms=(\d+) code=(\d+)$", read: Scanner::ended },
     Clue {
+        pattern: r"^hpcops: libfabric (\S+)$",
+        read: |s, c, _| s.evidence.libfabric = Some(c[1].to_owned()),
+    },
+    Clue {
         pattern: r"MPI startup\(\): libfabric version: (\S+)",
         read: |s, c, _| s.evidence.libfabric = Some(c[1].to_owned()),
     },

@@ -70,6 +70,7 @@ fn an_attempt_prints_what_the_judge_asks_for() {
     let parsed = parse(&Application::Osu, &log, &expected).unwrap();
     assert_eq!(parsed.complete, Complete::Yes, "{:?}", parsed.warnings);
     assert_eq!(judge(&parsed, &expected), Verdict::NotApplicable);
+    assert_eq!(parsed.evidence.mpi.as_deref(), Some("Open MPI 4.1.4"));
     let ended = parsed.evidence.ended.unwrap();
     assert!(parsed.evidence.started_ms.unwrap() <= ended.at_ms);
     assert!(ended.at_ms > 1_700_000_000_000, "milliseconds since the epoch: {}", ended.at_ms);

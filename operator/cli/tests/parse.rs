@@ -136,6 +136,7 @@ fn a_log_without_a_telling_line_is_known_by_its_name() {
     assert!(named.starts_with("fluent: failed\nline 1: licence:"), "{named}");
     let unknown = text(&piped(plugin(&["-"]), std::iter::once(b"waiting\n".to_vec())).stdout);
     assert!(unknown.starts_with("unknown application: failed"), "{unknown}");
+    assert!(unknown.contains("--application NAME"), "{unknown}");
 }
 
 #[test]

@@ -35,26 +35,30 @@ pub struct Plan<Step, Wait, Status> {
 }
 
 /// When the object is looked at again without an event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Requeue {
     /// After this long.
     After(Duration),
+    /// When the head reports something else, which is asked for every `poll`; after `most` at the
+    /// latest, or else with the shell's slow sweep.
+    OnReport {
+        /// Between two looks at the report alone.
+        poll: Duration,
+        /// Longest time without a whole look.
+        most: Option<Duration>,
+    },
     /// Only when the object changes (with the shell's slow periodic sweep behind it).
     OnChange,
-}
-
-impl Requeue {
-    /// Of two wishes the earlier one.
-    #[must_use]
-    pub fn sooner(self, other: Self) -> Self {
-        self.min(other)
-    }
 }
 
 impl fmt::Display for Requeue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::After(wait) => write!(f, "{}s", wait.as_secs_f32()),
+            Self::OnReport { poll, most } => {
+                write!(f, "on news of the head, asked every {}s", poll.as_secs_f32())?;
+                most.map_or(Ok(()), |most| write!(f, ", or after {}s", most.as_secs_f32()))
+            }
             Self::OnChange => f.write_str("on change"),
         }
     }

@@ -59,8 +59,9 @@ pub fn unrest(case: Case<'_>) -> Vec<String> {
     if case.plan.status.status != case.observed.object.status {
         found.push("steady, yet the status differs".to_owned());
     }
-    let poll = Requeue::After(case.desired.settings.demand_poll);
-    let rest = if case.desired.can_grow() { poll } else { Requeue::OnChange };
+    let poll = case.desired.settings.demand_poll;
+    let listening = Requeue::OnReport { poll, most: None };
+    let rest = if case.desired.can_grow() { listening } else { Requeue::OnChange };
     if case.plan.requeue != rest {
         found.push(format!("steady, yet it looks again after {}", case.plan.requeue));
     }

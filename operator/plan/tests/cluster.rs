@@ -18,7 +18,9 @@ use std::sync::Arc;
 
 use hpc_crds::{ConditionType, DeletionPolicy, HpcCluster, HpcClusterSpec, condition};
 use hpc_plan::cloud::{Failure, Kind};
-use hpc_plan::cluster::{Desired, Goal, InstanceState, Observed, Step, Stranger, User, plan};
+use hpc_plan::cluster::{
+    Desired, Goal, Instance, InstanceState, Observed, Step, Stranger, User, plan,
+};
 use hpc_plan::names::PAUSED;
 use hpc_plan::world::{Catalog, FOREVER, World};
 use insta::assert_snapshot;
@@ -161,6 +163,26 @@ fn a_lost_node_of_a_whole_gang_is_replaced_alone() {
     assert_eq!(world.ledger.launched["queue-compute"], 3);
 }
 
+/// At scale AWS shows new instances without an address, a zone or a type for a while.
+#[test]
+fn nodes_whose_record_is_not_complete_yet_are_left_alone() {
+    type Blank = fn(&mut Instance);
+    let (mut world, desired) = (World::new(owner()), cluster(&[2], false));
+    settle(&mut world, &desired);
+    let blanks: [Blank; 4] = [
+        |node| node.private_ip = None,
+        |node| node.zone.clear(),
+        |node| node.instance_type.clear(),
+        |node| node.token = None,
+    ];
+    for blank in blanks {
+        let mut observed = world.observe();
+        observed.instances.iter_mut().filter(|node| node.token.is_some()).for_each(blank);
+        let plan = plan(&desired, &observed, world.now);
+        assert_eq!((plan.steps, plan.waits), (vec![], vec![]));
+    }
+}
+
 #[test]
 fn a_throttled_launch_waits_and_goes_on() {
     let (mut world, desired) = small();
@@ -197,7 +219,7 @@ fn a_file_system_that_fails_late_is_kept_and_a_human_asked() {
 #[test]
 fn what_cannot_be_built_is_refused_before_any_launch() {
     type Change = fn(&mut Desired, &mut Catalog);
-    let table: [(&str, Change); 7] = [
+    let table: [(&str, Change); 10] = [
         ("no EFA", |desired, _| desired.cluster.queues[0].types = vec!["c5.18xlarge".into()]),
         ("unequal types", |desired, _| {
             desired.cluster.queues[0].types = vec!["c5n.18xlarge".into(), "c5n.2xlarge".into()];
@@ -212,6 +234,13 @@ fn what_cannot_be_built_is_refused_before_any_launch() {
         }),
         ("subnet gone", |_, catalog| catalog.subnets.clear()),
         ("no image", |_, catalog| catalog.image = None),
+        ("an Arm head", |desired, catalog| {
+            let head = catalog.types.get_mut(&desired.cluster.head_type).unwrap();
+            head.architecture = "arm64".into();
+            catalog.image.as_mut().unwrap().architecture = "arm64".into();
+        }),
+        ("too many instances", |desired, _| desired.settings.max_instances = 1),
+        ("too dear", |desired, _| desired.settings.max_hourly_cost = 1),
     ];
     let mut text = String::new();
     for (story, change) in table {
@@ -434,6 +463,8 @@ fn limits_hold_over_all_launches_together() {
     let mut text = String::new();
     for (story, limit, most) in table {
         let (mut world, mut desired) = (World::new(owner()), cluster(&[2, 2], false));
+        // Later than what is checked before anything is made.
+        until(&mut world, &desired, |world| !world.groups.is_empty());
         limit(&mut desired, Arc::make_mut(&mut world.catalog));
         for _ in 0..30 {
             pass(&mut world, &desired);

@@ -148,6 +148,7 @@ impl Site {
             code: (self.ends)(id).0,
             started_at: 1_010.5,
             finished_at: 1_020.25,
+            job_id: String::new(),
             hosts: vec!["compute-1".into(), "compute-2".into()],
         });
         Poll { id: id.into(), phase, job_id: Some("7".into()), exit, ..Poll::default() }
@@ -361,7 +362,7 @@ fn what_stands_before_a_run_is_told_with_the_way_out() {
     );
     check(
         |site| site.desired.queue = Some("gpu".into()),
-        "Unknown/QueueNotFound spec.matrix.queue: the cluster has no queue 'gpu'. Name one of its queues",
+        "Unknown/QueueNotFound spec.matrix.queue: HPCCluster 'wing' has no queue 'gpu', only: compute. Delete the run and create it with one of these",
     );
     check(
         |site| site.desired.run_as = Some("carol".into()),

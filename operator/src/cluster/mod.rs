@@ -2,6 +2,7 @@
 
 mod act;
 mod observe;
+mod rest;
 
 use std::sync::Arc;
 
@@ -20,7 +21,7 @@ pub async fn serve(ctx: Arc<Context>, shutdown: Shutdown) {
     controller::serve(ctx, shutdown, |clusters, _| clusters, reconcile).await;
 }
 
-/// One pass over a cluster.
+/// One pass over a cluster; while it is at rest, only a look for news of its head.
 ///
 /// 1. `Desired::new`: what the spec asks for, every default made explicit (pure)
 /// 2. `observe`: what exists, in AWS and in Kubernetes (reads only)
@@ -32,10 +33,14 @@ pub async fn serve(ctx: Arc<Context>, shutdown: Shutdown) {
 /// When the status could not be stored.
 pub async fn reconcile(cluster: Arc<HpcCluster>, ctx: Arc<Context>) -> Result<Action, Error> {
     let desired = Desired::new(&cluster, &ctx.settings);
+    if rest::lasts(&ctx, &cluster, &desired).await {
+        return Ok(ctx.listen(desired.settings.demand_poll));
+    }
     let observed = observe(&ctx, &cluster, &desired).await;
     let plan = plan(&desired, &observed, ctx.clock.now());
     let outcomes = act(&ctx, &cluster, &desired, &plan).await;
     let status = plan.status.with(&outcomes, ctx.clock.now()).status;
     publish(&ctx, &*cluster, status).await?;
+    rest::begin(&ctx, &cluster, observed.report, plan.requeue);
     Ok(ctx.requeue(&*cluster, plan.requeue))
 }

@@ -33,7 +33,18 @@ pub struct Stage {
 impl Stage {
     /// A cluster with a head, two nodes and a file system, just applied.
     pub fn new() -> Self {
-        let server = ApiServer::with(cluster());
+        Self::with(cluster())
+    }
+
+    /// The same, but a job may make a third node come.
+    pub fn growing() -> Self {
+        let mut cluster = cluster();
+        cluster["spec"]["aws"]["queues"][0]["maxNodes"] = json!(3);
+        Self::with(cluster)
+    }
+
+    fn with(cluster: serde_json::Value) -> Self {
+        let server = ApiServer::with(cluster);
         let model = Arc::new(Model::new(server.clone()));
         let settings = Settings {
             installation: "lab".to_owned(),

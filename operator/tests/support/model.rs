@@ -1,12 +1,13 @@
 //! The pure model of AWS as a [`Cloud`], with an eye on what the shell promises around each call.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use async_trait::async_trait;
 use hpc_aws::{Cloud, Query, RunAnswer, RunRequest, Scope};
 use hpc_crds::IntentState;
 use hpc_plan::cloud::{Failure, Kind};
-use hpc_plan::cluster::{Observed, Step};
+use hpc_plan::cluster::{Observed, Report, Step};
 use hpc_plan::names::Owner;
 use hpc_plan::world::World;
 use jiff::Timestamp;
@@ -17,6 +18,7 @@ use super::apiserver::ApiServer;
 pub struct Model {
     world: Mutex<World>,
     server: ApiServer,
+    looks: AtomicU32,
 }
 
 impl Model {
@@ -28,7 +30,7 @@ impl Model {
             namespace: "cfd".to_owned(),
             name: "wing".to_owned(),
         };
-        Self { world: Mutex::new(World::new(owner)), server }
+        Self { world: Mutex::new(World::new(owner)), server, looks: AtomicU32::new(0) }
     }
 
     /// The world itself.
@@ -44,6 +46,11 @@ impl Model {
     /// Time passes.
     pub fn tick(&self) {
         self.world().tick();
+    }
+
+    /// Whole observations so far.
+    pub fn looks(&self) -> u32 {
+        self.looks.load(Ordering::Relaxed)
     }
 
     /// Mutating calls so far.
@@ -64,7 +71,12 @@ impl Model {
 #[async_trait]
 impl Cloud for Model {
     async fn observe(&self, _: &Query) -> Observed {
+        self.looks.fetch_add(1, Ordering::Relaxed);
         self.world().observe()
+    }
+
+    async fn report(&self, _: &str, _: &str) -> Result<Option<Report>, Failure> {
+        Ok(self.world().observe().report)
     }
 
     async fn apply(&self, scope: &Scope, step: &Step) -> Result<Vec<String>, Failure> {

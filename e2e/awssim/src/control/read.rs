@@ -23,9 +23,17 @@ impl Scene<'_> {
     }
 }
 
-/// Every resource ever made.
+/// Every resource ever made, or those of `?kind=`, or with `?alive=true` those that exist.
 pub fn ledger(scene: &Scene<'_>) -> Value {
-    scene.concatenated(|world| world.account.ledger.render(&world.account.id))
+    let kind = scene.asked.parameter("kind");
+    let alive = scene.asked.parameter("alive").is_some_and(|asked| asked == "true");
+    scene.concatenated(|world| {
+        let account = &world.account;
+        account.ledger.render(&account.id, |entry| {
+            let of_kind = kind.as_ref().is_none_or(|kind| entry.kind.name() == kind);
+            of_kind && !(alive && entry.deleted_at.is_some())
+        })
+    })
 }
 
 /// Counts per action and code, added up over accounts.

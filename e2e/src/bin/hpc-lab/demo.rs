@@ -1,20 +1,19 @@
 //! `hpc-lab demo`: what the README's first command shows. It does nothing that a user could not do
-//! with kubectl, except that it copies the benchmark programs onto the simulated file system.
+//! with kubectl, except that the lab copies the benchmark programs onto simulated file systems.
 
 mod table;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use hpc_crds::{BenchmarkRun, Condition, ConditionStatus, HpcCluster};
 use hpc_e2e::control_plane::client_of;
 use hpc_e2e::process::run as run_program;
-use hpc_e2e::sim::Sim;
 use hpc_e2e::{LabError, Result, osu, places};
 use kube::{Api, Client};
 use tokio::process::Command;
 
-use crate::account::SIMULATED_KEY;
+use crate::programs;
 use crate::progress::{Clock, Seen, say};
 use crate::site::{Site, State};
 use crate::up;
@@ -31,13 +30,8 @@ const RUN_FINISHED: Duration = Duration::from_mins(10);
 pub async fn run(site: &Site, wishes: &up::Wishes) -> Result<()> {
     let clock = Clock::start();
     let state = up::run(site, wishes).await?;
-    let demo = Demo {
-        clock,
-        client: client_of(&site.kubeconfig()).await?,
-        sim: Sim::at(&state.sim_url, SIMULATED_KEY),
-        programs: osu::programs().await?,
-        site,
-    };
+    let demo = Demo { clock, client: client_of(&site.kubeconfig()).await?, site };
+    programs::promise(site).await?;
     demo.apply().await?;
     demo.await_cluster().await?;
     demo.await_run().await?;
@@ -47,8 +41,6 @@ pub async fn run(site: &Site, wishes: &up::Wishes) -> Result<()> {
 struct Demo<'a> {
     clock: Clock,
     client: Client,
-    sim: Sim,
-    programs: PathBuf,
     site: &'a Site,
 }
 
@@ -63,14 +55,10 @@ impl Demo<'_> {
 
     async fn await_cluster(&self) -> Result<()> {
         let clusters: Api<HpcCluster> = Api::default_namespaced(self.client.clone());
-        let mut placed = false;
         self.clock
             .wait("HPCCluster quickstart to be Ready", CLUSTER_READY, async || {
                 if let Some(gone) = self.gone()? {
                     return Ok(gone);
-                }
-                if !placed {
-                    placed = self.place_programs().await?;
                 }
                 let cluster = clusters.get(CLUSTER).await;
                 let cluster = cluster.map_err(LabError::kube("read the cluster"))?;
@@ -110,22 +98,6 @@ impl Demo<'_> {
     fn gone(&self) -> Result<Option<Seen<()>>> {
         let up = self.site.state()?.is_up();
         Ok((!up).then(|| Seen::Hopeless("the lab was stopped meanwhile".to_owned())))
-    }
-
-    /// Copies the programs to where the run looks for them, once the file system exists.
-    async fn place_programs(&self) -> Result<bool> {
-        let ledger = self.sim.living().await?;
-        let Some(storage) = ledger.iter().find(|resource| resource.kind == "file-system") else {
-            return Ok(false);
-        };
-        let data = self.site.run_dir().join("awssim/fsx").join(&storage.account).join(&storage.id);
-        if !data.is_dir() {
-            return Ok(false);
-        }
-        let path = osu::program_path()?;
-        osu::place(&self.programs, &data.join(&path.below))?;
-        self.clock.tell(&format!("the OSU programs are at {} on {}", path.whole, storage.id));
-        Ok(true)
     }
 
     async fn show(&self, state: &State) -> Result<()> {

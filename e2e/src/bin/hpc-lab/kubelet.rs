@@ -12,6 +12,9 @@ use hpc_e2e::{LabError, Operator, Restart, Result};
 use nix::sys::signal::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::programs;
+use crate::site::Site;
+
 /// How long the operator may take until it is ready.
 const READY: Duration = Duration::from_secs(45);
 
@@ -54,6 +57,8 @@ pub async fn run(args: Args) -> Result<()> {
     let operator = Operator::run(&node, &args.namespace, &args.deployment, Restart::Always).await?;
     operator.await_ready(READY).await?;
     let mut state = operator.watch();
+    // Ends with this process.
+    tokio::spawn(programs::keep(Site::here()));
     loop {
         if let Some(process) = state.borrow_and_update().process {
             write_private(&args.pid_file, &format!("{}\n", process.pid))?;

@@ -6,6 +6,7 @@ mod bench;
 mod demo;
 mod down;
 mod kubelet;
+mod programs;
 mod progress;
 mod site;
 mod status;
@@ -35,7 +36,7 @@ enum Verb {
     /// Bring the lab up and take the quickstart through it.
     Demo(up::Wishes),
     /// Measure the goals; one JSON object per row.
-    Bench,
+    Bench(bench::Wishes),
     /// Play kubelet for one Deployment until told to stop; `up` starts this.
     #[command(hide = true)]
     Kubelet(kubelet::Args),
@@ -59,7 +60,7 @@ async fn run(verb: Verb) -> Result<(), LabError> {
         Verb::Down => down::run(&site).await,
         Verb::Status => status::run(&site),
         Verb::Demo(wishes) => demo::run(&site, &wishes).await,
-        Verb::Bench => bench::run().await,
+        Verb::Bench(wishes) => bench::run(wishes).await,
         Verb::Kubelet(args) => kubelet::run(args).await,
     }
 }

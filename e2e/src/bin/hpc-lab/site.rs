@@ -106,7 +106,7 @@ impl Site {
 
     /// Forgets what was started.
     pub fn forget(&self) -> Result<()> {
-        for name in ["state.json", "env", "operator.pid"] {
+        for name in ["state.json", "env", "operator.pid", "programs"] {
             let path = self.at(name);
             match std::fs::remove_file(&path) {
                 Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -60,6 +60,11 @@ exec "$@"'
 # each other's lines apart.
 evidence=$PWD/evidence.log
 say "program ${program[-1]}"
+# Versions, for the record: the first line that each program says of itself.
+version=$("$mpirun" --version 2>/dev/null) || version=
+printf '%s\n' "${version%%$'\n'*}"
+version=$(PATH="$PATH:/opt/amazon/efa/bin" fi_info --version 2>/dev/null | sed -n 's/^libfabric: //p') || version=
+[[ -z $version ]] || say "libfabric $version"
 say "mpirun-start epoch-ms=$(now_ms)"
 code=0
 "$mpirun" "${mpirun_arguments[@]}" bash -c "$report" hpcops-rank "${program[@]}" "${arguments[@]}" 2>"$evidence" || code=$?

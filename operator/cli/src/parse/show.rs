@@ -26,6 +26,9 @@ pub(super) fn text(log: &Log, status: Status, verdict: Option<&Verdict>) -> Stri
         Err(error) => {
             say!(out, "{application}: {}", status.name());
             of_error(error, &mut out);
+            if log.application.is_none() {
+                say!(out, "No line tells whose log it is: name it with --application NAME.");
+            }
         }
     }
     out

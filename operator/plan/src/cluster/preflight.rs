@@ -20,8 +20,14 @@ pub(super) fn faults(view: &View<'_>) -> Vec<Fault> {
         faults.extend(head(view).or_else(|| notes::fault(view)));
         faults.extend(view.desired.cluster.queues.iter().filter_map(|queue| of_queue(view, queue)));
     }
+    if faults.is_empty() {
+        faults.extend(limits(view));
+    }
     faults
 }
+
+/// What a user can do about a field that cannot be changed.
+const ANEW: &str = "Delete the cluster and apply it again with";
 
 fn fault(part: ConditionType, reason: Reason, message: String) -> Fault {
     (part, Verdict::refused(reason, message))
@@ -34,7 +40,7 @@ fn subnets(view: &View<'_>) -> Vec<Fault> {
     let missing = named.filter(|(id, _)| view.subnet(id).is_none());
     let faults = missing.map(|(id, field)| {
         let message = format!(
-            "spec.aws.network.{field}: subnet '{id}' does not exist in {}. Name a subnet of this \
+            "spec.aws.network.{field}: subnet '{id}' does not exist in {}. {ANEW} a subnet of this \
              account and region",
             cluster.region
         );
@@ -55,23 +61,42 @@ fn head(view: &View<'_>) -> Option<Fault> {
     };
     let Some(image) = &view.observed.image else {
         let message = format!(
-            "spec.aws.image: no image was found for {}. Set spec.aws.image.id to an image of that family",
+            "spec.aws.image: no image was found for {}. {ANEW} spec.aws.image.id, an image of that family",
             view.desired.cluster.image_family
         );
         return Some(fault(part, Reason::DependencyMissing, message));
     };
     if image.architecture != kind.architecture {
         let message = format!(
-            "spec.aws.head.instanceType: '{name}' is {}, but image {} is {}. Choose a type of the \
+            "spec.aws.head.instanceType: '{name}' is {}, but image {} is {}. {ANEW} a type of the \
              image's architecture",
             kind.architecture, image.id, image.architecture
         );
+        return Some(fault(part, Reason::UnsupportedConfiguration, message));
+    }
+    if let Some(message) = mixed(view, kind) {
         return Some(fault(part, Reason::UnsupportedConfiguration, message));
     }
     let subnet = view.subnet(&view.desired.cluster.head_subnet)?;
     (!offered(view, name, &subnet.zone)).then(|| {
         let message = not_offered("spec.aws.head.instanceType", name, &subnet.zone);
         fault(part, Reason::NotOffered, message)
+    })
+}
+
+/// The image is found for the head, and all nodes boot it: where the head is of another
+/// architecture than a queue, neither is to blame alone.
+fn mixed(view: &View<'_>, head: &InstanceType) -> Option<String> {
+    let cluster = &view.desired.cluster;
+    let mut queues = cluster.queues.iter().filter(|_| cluster.image_id.is_none());
+    queues.find_map(|queue| {
+        let mut kinds = queue.types.iter().filter_map(|name| view.observed.types.get(name));
+        let other = kinds.find(|kind| kind.architecture != head.architecture)?;
+        Some(format!(
+            "spec.aws.head.instanceType: '{}' is {}, but '{}' of queue '{}' is {}, and all nodes boot \
+             one image. {ANEW} types of one architecture",
+            head.name, head.architecture, other.name, queue.name, other.architecture
+        ))
     })
 }
 
@@ -101,20 +126,20 @@ fn unfit(view: &View<'_>, queue: &Queue, kind: &InstanceType, field: &str) -> Op
     let name = &kind.name;
     if queue.efa && kind.max_efa == 0 {
         return Some(format!(
-            "{field}: '{name}' has no EFA. Set networkInterface to ENA or choose a type with EFA, \
-             such as c5n.18xlarge"
+            "{field}: '{name}' has no EFA. {ANEW} networkInterface ENA or a type that has EFA, such as \
+             c5n.18xlarge"
         ));
     }
     if queue.grouped && !kind.cluster_placement {
         return Some(format!(
-            "{field}: '{name}' cannot be in a cluster placement group. Set placement to None or \
-             choose another type"
+            "{field}: '{name}' cannot be in a cluster placement group. {ANEW} placement None or \
+             another type"
         ));
     }
-    let image = view.observed.image.as_ref()?;
+    let image = view.observed.image.as_ref().filter(|_| view.desired.cluster.image_id.is_some())?;
     (image.architecture != kind.architecture).then(|| {
         format!(
-            "{field}: '{name}' is {}, but image {} is {}. Choose a type of the image's architecture",
+            "{field}: '{name}' is {}, but image {} is {}. {ANEW} a type of the image's architecture",
             kind.architecture, image.id, image.architecture
         )
     })
@@ -132,7 +157,7 @@ fn unequal(kinds: &[&InstanceType], field: &str) -> Option<String> {
             )
         };
         format!(
-            "{field}: {}, but {}. Types of one queue must be equal in these; put the second into a \
+            "{field}: {}, but {}. Types of one queue must be equal in these. {ANEW} the second in a \
              queue of its own",
             words(first),
             words(second)
@@ -142,13 +167,15 @@ fn unequal(kinds: &[&InstanceType], field: &str) -> Option<String> {
 
 fn unknown_type(field: &str, name: &str) -> String {
     format!(
-        "{field}: AWS knows no instance type '{name}' in this region. Check the spelling or choose another"
+        "{field}: AWS knows no instance type '{name}' in this region. {ANEW} one that exists, such as \
+         c5n.18xlarge"
     )
 }
 
 fn not_offered(field: &str, name: &str, zone: &str) -> String {
     format!(
-        "{field}: '{name}' is not offered in {zone}. Choose another type or a subnet in a zone that offers it"
+        "{field}: '{name}' is not offered in {zone}. {ANEW} another type, or with a subnet in a zone \
+         that offers it"
     )
 }
 
@@ -170,6 +197,52 @@ pub(super) fn places<'a>(view: &View<'a>, name: &str) -> Vec<(&'a SubnetId, &'a 
     found.filter(|(_, zone)| offered(view, name, zone)).collect()
 }
 
+/// Before anything is made: whether the head and the nodes that always run keep the limits of the
+/// installation. Later each launch asks for itself.
+fn limits(view: &View<'_>) -> Option<Fault> {
+    if !(view.observed.groups.is_empty() && view.observed.object.status.intents.is_empty()) {
+        return None;
+    }
+    let cluster = &view.desired.cluster;
+    let head = (std::slice::from_ref(&cluster.head_type), 1);
+    let fleets = cluster.queues.iter().map(|queue| {
+        (queue.types.as_slice(), i64::try_from(queue.nodes.len()).unwrap_or(i64::MAX))
+    });
+    let asked: Vec<_> = std::iter::once(head).chain(fleets).filter(|(_, n)| *n > 0).collect();
+    let count = asked.iter().fold(0_i64, |sum, (_, count)| sum.saturating_add(*count));
+    let cost = asked.iter().try_fold(0_i64, |sum, (types, count)| {
+        Some(sum.saturating_add(dearest(view, types)?.saturating_mul(*count)))
+    });
+    let total = view.observed.installation_instances.saturating_add(count);
+    let cost = cost.map(|cost| view.observed.installation_hourly_cost.saturating_add(cost));
+    let verdict = if total > view.desired.settings.max_instances {
+        Some(too_many(view, count, total))
+    } else {
+        cost.filter(|cost| *cost > view.desired.settings.max_hourly_cost)
+            .map(|cost| too_dear(view, count, cost))
+    };
+    verdict.map(|verdict| (ConditionType::FleetsReady, verdict))
+}
+
+fn too_many(view: &View<'_>, count: i64, total: i64) -> Verdict {
+    let message = format!(
+        "{count} more instances would make {total}, over --max-instances {}. Ask for fewer nodes or \
+         have the administrator raise the flag",
+        view.desired.settings.max_instances
+    );
+    Verdict::refused(Reason::LimitExceeded, message)
+}
+
+fn too_dear(view: &View<'_>, count: i64, cost: i64) -> Verdict {
+    let message = format!(
+        "{count} more instances would cost {} USD per hour in all, over --max-hourly-cost {}. Ask for \
+         fewer nodes or have the administrator raise the flag",
+        dollars(cost),
+        dollars(view.desired.settings.max_hourly_cost)
+    );
+    Verdict::refused(Reason::LimitExceeded, message)
+}
+
 /// What one launch asks of the limits of the installation.
 pub(super) struct Ask<'a> {
     /// Its name among the intents.
@@ -189,14 +262,7 @@ pub(super) fn over_limit(view: &View<'_>, ask: &Ask<'_>) -> Option<Verdict> {
     let counts = taken.iter().map(|(_, count)| *count).chain([count]);
     let total = counts.fold(observed.installation_instances, i64::saturating_add);
     if total > settings.max_instances {
-        return Some(Verdict::refused(
-            Reason::LimitExceeded,
-            format!(
-                "{count} more instances would make {total}, over --max-instances {}. Ask for fewer \
-                 nodes or have the administrator raise the flag",
-                settings.max_instances
-            ),
-        ));
+        return Some(too_many(view, count, total));
     }
     let Some(price) = dearest(view, ask.types) else {
         return Some(Verdict::refused(
@@ -213,17 +279,7 @@ pub(super) fn over_limit(view: &View<'_>, ask: &Ask<'_>) -> Option<Verdict> {
     });
     let cost = pending.fold(observed.installation_hourly_cost, i64::saturating_add);
     let cost = cost.saturating_add(price.saturating_mul(count));
-    (cost > settings.max_hourly_cost).then(|| {
-        Verdict::refused(
-            Reason::LimitExceeded,
-            format!(
-                "{count} more instances would cost {} USD per hour in all, over --max-hourly-cost {}. \
-                 Ask for fewer nodes or have the administrator raise the flag",
-                dollars(cost),
-                dollars(settings.max_hourly_cost)
-            ),
-        )
-    })
+    (cost > settings.max_hourly_cost).then(|| too_dear(view, count, cost))
 }
 
 fn dearest(view: &View<'_>, types: &[String]) -> Option<i64> {

@@ -45,8 +45,7 @@ pub(super) fn assemble(view: &View<'_>, parts: Parts) -> ClusterPlan {
         None => vec![parts.network, parts.storage, parts.head, parts.fleets],
     };
     let requeue = requeue(&all);
-    let poll = Requeue::After(view.desired.settings.demand_poll);
-    let requeue = if view.desired.can_grow() { requeue.sooner(poll) } else { requeue };
+    let requeue = if view.desired.can_grow() { listening(view, requeue) } else { requeue };
     let mut plan = Plan { steps: vec![], waits: vec![], status: wrap(view, status), requeue };
     for part in all {
         plan.steps.extend(part.steps);
@@ -89,6 +88,17 @@ fn requeue(parts: &[Part]) -> Requeue {
     let waits: Vec<_> = parts.iter().flat_map(|part| &part.waits).map(patience).collect();
     let soonest = waits.into_iter().min().unwrap_or(if stalled { STUCK } else { BUSY });
     Requeue::After(if steps { BUSY } else { soonest })
+}
+
+/// While a job can make nodes come, the head is heard all the time: its report alone, unless there
+/// is more to look at anyway.
+fn listening(view: &View<'_>, requeue: Requeue) -> Requeue {
+    let poll = view.desired.settings.demand_poll;
+    match requeue {
+        Requeue::After(wait) if wait <= BUSY.max(poll) => Requeue::After(wait.min(poll)),
+        Requeue::After(wait) => Requeue::OnReport { poll, most: Some(wait) },
+        Requeue::OnChange | Requeue::OnReport { .. } => Requeue::OnReport { poll, most: None },
+    }
 }
 
 /// How long a wait is left alone.

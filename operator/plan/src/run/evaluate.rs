@@ -151,7 +151,7 @@ pub(super) fn cut(message: &str) -> String {
 fn provenance(view: &View<'_>, attempt: &Attempt, poll: &Poll) -> Value {
     let cluster = view.observed.cluster.clone().unwrap_or_default();
     let exit = poll.exit.clone().unwrap_or_default();
-    json!({
+    without_unknown(json!({
         "run": view.desired.owner.full_name(),
         "runUid": view.desired.owner.uid,
         "attempt": attempt.id,
@@ -159,7 +159,7 @@ fn provenance(view: &View<'_>, attempt: &Attempt, poll: &Poll) -> Value {
         "repeat": attempt.repeat,
         "nodes": attempt.cell.nodes,
         "benchmark": attempt.cell.benchmark.to_string(),
-        "jobId": poll.job_id,
+        "jobId": job_id(view, attempt, poll),
         "exitCode": poll.exit.as_ref().map(|exit| exit.code),
         "startedAt": exit.started_at,
         "finishedAt": exit.finished_at,
@@ -168,7 +168,25 @@ fn provenance(view: &View<'_>, attempt: &Attempt, poll: &Poll) -> Value {
         "imageId": cluster.image_id,
         "parser": env!("CARGO_PKG_VERSION"),
         "simulated": !view.desired.settings.simulated_fabric.is_empty(),
-    })
+    }))
+}
+
+/// The scheduler's number of the job: as polled, as the job wrote it itself, or as it was told when it
+/// was submitted.
+fn job_id(view: &View<'_>, attempt: &Attempt, poll: &Poll) -> Option<String> {
+    let written = poll.exit.as_ref().map(|exit| &exit.job_id);
+    let stored = view.observed.object.status.attempts.iter();
+    let told = stored.filter(|told| told.id == attempt.id).map(|told| &told.job_id);
+    let mut known = poll.job_id.iter().chain(written).chain(told);
+    known.find(|id| !id.is_empty()).cloned()
+}
+
+/// What is not known is left out.
+fn without_unknown(mut record: Value) -> Value {
+    if let Some(fields) = record.as_object_mut() {
+        fields.retain(|_, value| !value.is_null());
+    }
+    record
 }
 
 fn of_metric(metric: &Metric) -> Value {
@@ -204,12 +222,12 @@ fn of_cell(cell: Cell) -> Option<String> {
 
 fn of_evidence(parsed: &Parsed) -> Value {
     let evidence = &parsed.evidence;
-    json!({
+    without_unknown(json!({
         "mpi": evidence.mpi,
         "libfabric": evidence.libfabric,
         "providers": evidence.providers.keys().collect::<Vec<_>>(),
         "ranksPerHost": evidence.hosts(),
-    })
+    }))
 }
 
 /// The last lines of an output, as text, bounded in lines and bytes.

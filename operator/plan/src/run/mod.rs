@@ -81,8 +81,29 @@ fn unheld(view: &View<'_>, tracked: &[Tracked]) -> RunPlan {
 /// cancel. While the head is being replaced its jobs live on, so the next head is waited for.
 fn release(view: &View<'_>, tracked: &[Tracked]) -> RunPlan {
     let (steps, waits) = cancel(view);
-    let verdict = Verdict::unknown(Reason::Deleting, "Jobs are being cancelled");
+    let verdict = Verdict::unknown(Reason::Deleting, &cancelling(&steps, &waits));
     status::plan(view, tracked, Some(verdict), steps, waits)
+}
+
+/// What a deletion is at. A head whose agent is lost lets a command wait for a minute before it is
+/// known to have failed, so what it waits for is told before.
+fn cancelling(steps: &[Step], waits: &[Wait]) -> String {
+    if let Some(Step::Cancel { head, ids }) = steps.first() {
+        return format!(
+            "{} jobs are being cancelled through head {}. While its SSM agent does not answer, this \
+             is tried again; deleting the HPCCluster ends it as well",
+            ids.len(),
+            head.instance
+        );
+    }
+    match waits.first() {
+        Some(Wait::Head { name }) => format!(
+            "Jobs are cancelled as soon as the head of HPCCluster '{name}' can be asked; its condition \
+             HeadReady says what it waits for"
+        ),
+        Some(wait) => format!("Whether jobs are left to cancel is not known: {wait}"),
+        None => "Jobs are being cancelled".to_owned(),
+    }
 }
 
 fn cancel(view: &View<'_>) -> (Vec<Step>, Vec<Wait>) {
@@ -139,8 +160,12 @@ fn unfit(view: &View<'_>, cluster: &ClusterSeen) -> Option<(Reason, String)> {
     }
     let Some(queue) = view.queue() else {
         let asked = view.desired.queue.as_deref().unwrap_or_default();
+        let names: Vec<_> = cluster.queues.iter().map(|queue| queue.name.as_str()).collect();
         let message = format!(
-            "spec.matrix.queue: the cluster has no queue '{asked}'. Name one of its queues"
+            "spec.matrix.queue: HPCCluster '{}' has no queue '{asked}', only: {}. Delete the run and \
+             create it with one of these",
+            view.desired.cluster,
+            names.join(", ")
         );
         return Some((Reason::QueueNotFound, message));
     };

@@ -125,4 +125,6 @@ pub struct Exit {
     pub finished_at: f64,
     /// Hosts of the allocation.
     pub hosts: Vec<String>,
+    /// The scheduler's number of the job, as the job itself was told.
+    pub job_id: String,
 }

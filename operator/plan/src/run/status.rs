@@ -175,8 +175,12 @@ fn conditions(
     set.set(ConditionType::Finished, truth(done), reason, finished);
     set.set(ConditionType::Succeeded, verdict.truth, verdict.reason, &verdict.message);
     let told = status.cells.iter().any(|cell| cell.n > 0);
-    let message =
-        if told { "status.cells holds the numbers" } else { "No attempt has a number yet" };
+    let (reason, message) = match (done, told) {
+        (true, true) => (reason, "status.cells holds the numbers"),
+        (true, false) => (Reason::NoNumbers, "Every attempt has ended, none with a valid number"),
+        (false, true) => (reason, "status.cells holds the numbers so far"),
+        (false, false) => (reason, "No attempt has a number yet"),
+    };
     set.set(ConditionType::ResultsReady, truth(done && told), reason, message);
     if !done {
         set.set(
