@@ -54,6 +54,7 @@ fn query(desired: &Desired, status: &HpcClusterStatus) -> Query {
         answers: desired.owner.answers(),
         file_systems: file_systems(status),
         list_file_systems: is_leaving || !is_steady,
+        status_poll: desired.settings.status_poll,
         // The two looks before the finalizer goes must be two.
         fresh: is_leaving,
     }

@@ -7,7 +7,7 @@ use crate::names::slots_of;
 
 use super::fleets::{Fleet, slot_of};
 use super::making::give_up;
-use super::observed::Instance;
+use super::observed::{Instance, WorstNode};
 use super::part::{Part, Verdict, attempt_of};
 use super::wait::Wait;
 
@@ -107,10 +107,22 @@ impl<'a> Fleet<'a> {
             return (age >= self.view.desired.settings.lookup_window || seen > 0)
                 .then(|| self.await_members(intent, seen, wanted));
         }
+        if let Some(failed) = self.failed_step(intent) {
+            return Some(give_up(self.view, intent, Cause::BootFailed, failed));
+        }
         if age >= self.view.desired.settings.boot_timeout && !self.is_left_out() {
             return Some(give_up(self.view, intent, Cause::BootTimeout, self.late(ready, wanted)));
         }
         Some(self.verdict_of_nodes())
+    }
+
+    /// The boot step that failed on a node of this launch, with its last words.
+    fn failed_step(&self, intent: &Intent) -> Option<String> {
+        let mut told = self.view.observed.report.iter().flat_map(|report| &report.worst);
+        let ids: Vec<_> = self.crew(intent).map(|node| node.id.as_str()).collect();
+        let node = told.find(|node| node.exit != 0 && ids.contains(&node.instance_id.as_str()))?;
+        let WorstNode { name, step, exit, message, .. } = node;
+        Some(format!("boot step '{step}' of {name} failed with exit code {exit}: {message}"))
     }
 
     /// Whether the report was too long to speak of this gang.
