@@ -149,9 +149,6 @@ impl ConditionType {
     /// Whether the condition is left out when it is not True, as Flux, Helm and kstatus expect of
     /// abnormal conditions.
     pub fn is_only_when_true(self) -> bool {
-        matches!(
-            self,
-            Self::GrowthBlocked | Self::NodesLeaving | Self::Reconciling | Self::Stalled
-        )
+        matches!(self, Self::GrowthBlocked | Self::NodesLeaving | Self::Reconciling | Self::Stalled)
     }
 }

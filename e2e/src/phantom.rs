@@ -2,7 +2,7 @@
 //! would report when everything has booted. Stories about AWS alone need no more of a machine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -15,10 +15,19 @@ use crate::sim::{Resource, Sim};
 /// Between two looks at the ledger.
 const LOOK: Duration = Duration::from_millis(100);
 
+/// What a story has the heads say, from now on.
+#[derive(Default)]
+struct Script {
+    /// What jobs want.
+    demand: Vec<Value>,
+    /// Nodes whose boot fails.
+    broken: BTreeSet<String>,
+}
+
 /// A player of heads; it stops when dropped.
 pub struct Phantom {
     task: JoinHandle<()>,
-    demand: Arc<Mutex<Vec<Value>>>,
+    script: Arc<Mutex<Script>>,
 }
 
 impl Drop for Phantom {
@@ -35,32 +44,41 @@ impl Phantom {
 
     /// The same, but the nodes named never get ready.
     pub fn play_all_but<const N: usize>(sim: Sim, sick: [&str; N]) -> Self {
-        let demand = Arc::<Mutex<Vec<Value>>>::default();
+        let script = Arc::<Mutex<Script>>::default();
         let play = Play {
             sim,
             sick: sick.into_iter().map(str::to_owned).collect(),
-            demand: Arc::clone(&demand),
+            script: Arc::clone(&script),
         };
-        Self { task: tokio::spawn(play.run()), demand }
+        Self { task: tokio::spawn(play.run()), script }
     }
 
     /// From now on every scheduler wants these nodes of a queue for a job's gang, and no others.
     pub fn demand(&self, gang: &str, queue: &str, slots: &str) {
         let wanted = json!({"gang": gang, "queue": queue, "slots": slots});
-        *self.demand.lock().unwrap_or_else(PoisonError::into_inner) = vec![wanted];
+        lock(&self.script).demand = vec![wanted];
     }
 
     /// From now on no job wants anything.
     pub fn demand_nothing(&self) {
-        self.demand.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.script).demand.clear();
     }
+
+    /// From now on a boot step fails on the nodes named, and on no others.
+    pub fn break_nodes(&self, names: &[&str]) {
+        lock(&self.script).broken = names.iter().map(|name| (*name).to_owned()).collect();
+    }
+}
+
+fn lock(script: &Mutex<Script>) -> MutexGuard<'_, Script> {
+    script.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What is played, and by what script.
 struct Play {
     sim: Sim,
     sick: BTreeSet<String>,
-    demand: Arc<Mutex<Vec<Value>>>,
+    script: Arc<Mutex<Script>>,
 }
 
 impl Play {
@@ -74,10 +92,6 @@ impl Play {
             let _ = report_all(&self, &mut told).await;
         }
     }
-
-    fn wanted(&self) -> Vec<Value> {
-        self.demand.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
 }
 
 async fn report_all(play: &Play, told: &mut BTreeMap<String, Value>) -> Result<()> {
@@ -86,7 +100,10 @@ async fn report_all(play: &Play, told: &mut BTreeMap<String, Value>) -> Result<(
     let heads = instances.iter().filter(|thing| tag(thing, "role") == "head");
     for head in heads {
         let cluster = tag(head, "cluster-uid").to_owned();
-        let report = report(head, &instances, play);
+        let name = format!("/hpcops/{cluster}/answers");
+        let is_told = living.iter().any(|thing| thing.id == name);
+        let leaving = if is_told { leaving(&play.sim, &name).await? } else { vec![] };
+        let report = report(head, &instances, &leaving, play);
         if told.get(&cluster) != Some(&report) {
             put(&play.sim, &format!("/hpcops/{cluster}/demand"), &report).await?;
             told.insert(cluster, report);
@@ -95,63 +112,116 @@ async fn report_all(play: &Play, told: &mut BTreeMap<String, Value>) -> Result<(
     Ok(())
 }
 
-fn report(head: &Resource, instances: &[&Resource], play: &Play) -> Value {
+/// Queue, gang and attempt of a launch.
+type Launch = (String, String, i64);
+
+/// The nodes of a cluster by launch, as a report lists them.
+#[derive(Default)]
+struct Nodes(BTreeMap<Launch, BTreeSet<u64>>);
+
+impl Nodes {
+    fn add(&mut self, launch: &Launch, slot: u64) {
+        self.0.entry(launch.clone()).or_default().insert(slot);
+    }
+
+    fn told(&self) -> Vec<Value> {
+        let nodes = self.0.iter().map(|((queue, gang, attempt), slots)| {
+            let slots: Vec<_> = slots.iter().map(u64::to_string).collect();
+            json!({"queue": queue, "gang": gang, "attempt": attempt, "ready": slots.join(",")})
+        });
+        nodes.collect()
+    }
+}
+
+/// Which nodes have to leave; no job keeps one.
+async fn leaving(sim: &Sim, name: &str) -> Result<Vec<Value>> {
+    let answer = call(sim, "GetParameter", &json!({"Name": name})).await?;
+    let text = answer.pointer("/Parameter/Value").and_then(Value::as_str).unwrap_or("{}");
+    let said: Value =
+        serde_json::from_str(text).map_err(LabError::malformed("what heads are told"))?;
+    Ok(said.get("leave").and_then(Value::as_array).cloned().unwrap_or_default())
+}
+
+fn has_left(leaving: &[Value], (queue, gang, attempt): &Launch, slot: u64) -> bool {
+    leaving.iter().any(|entry| {
+        let slots = entry.get("slots").and_then(Value::as_str).unwrap_or_default();
+        entry.get("queue") == Some(&json!(queue))
+            && entry.get("gang") == Some(&json!(gang))
+            && entry.get("attempt") == Some(&json!(attempt))
+            && numbers(slots).any(|number| number == slot)
+    })
+}
+
+fn report(head: &Resource, instances: &[&Resource], leaving: &[Value], play: &Play) -> Value {
     let ours = instances.iter().filter(|node| {
         tag(node, "cluster-uid") == tag(head, "cluster-uid") && tag(node, "role") != "head"
     });
-    let mut fleets = BTreeMap::<_, BTreeSet<u64>>::new();
+    let script = lock(&play.script);
+    let (mut fleets, mut left, mut worst) = (Nodes::default(), Nodes::default(), vec![]);
     for node in ours {
-        let (queue, slot) = (tag(node, "role").trim_start_matches("queue-"), slot_of(node));
-        let launch = (queue, tag(node, "gang"), tag(node, "attempt"));
-        let healthy = slot.filter(|slot| !play.sick.contains(&format!("{queue}-{slot}")));
-        fleets.entry(launch).or_default().extend(healthy);
+        let queue = tag(node, "role").trim_start_matches("queue-").to_owned();
+        let attempt = tag(node, "attempt").parse().unwrap_or_default();
+        let Some(slot) = slot_of(node) else { continue };
+        let name = format!("{queue}-{slot}");
+        let launch = (queue, tag(node, "gang").to_owned(), attempt);
+        if script.broken.contains(&name) {
+            worst.push(json!({"name": name, "instanceId": node.id, "step": "storage", "exit": 32,
+                "message": "mount.lustre: no such device"}));
+        } else if has_left(leaving, &launch, slot) {
+            left.add(&launch, slot);
+        } else if !play.sick.contains(&name) {
+            fleets.add(&launch, slot);
+        }
     }
-    let fleets = fleets.into_iter().map(|((queue, gang, attempt), ready)| {
-        let attempt: i64 = attempt.parse().unwrap_or_default();
-        let ready: Vec<_> = ready.iter().map(u64::to_string).collect();
-        json!({"queue": queue, "gang": gang, "attempt": attempt, "ready": ready.join(",")})
-    });
-    let fleets: Vec<_> = fleets.collect();
-    let (id, demand) = (&head.id, play.wanted());
-    json!({"v": 1, "instanceId": id, "state": "Ready", "step": "", "fleets": fleets, "demand": demand})
+    json!({"v": 1, "instanceId": head.id, "state": "Ready", "step": "", "worst": worst,
+        "fleets": fleets.told(), "left": left.told(), "demand": script.demand})
 }
 
 /// The number a node boots under: its gang's slots by launch index.
 fn slot_of(node: &Resource) -> Option<u64> {
     let index = node.detail.get("launchIndex").and_then(Value::as_u64).unwrap_or_default();
-    let words = tag(node, "slots").split(',').filter_map(|word| {
+    numbers(tag(node, "slots")).nth(usize::try_from(index).ok()?)
+}
+
+/// The numbers that `1-3,7` names.
+fn numbers(text: &str) -> impl Iterator<Item = u64> {
+    let words = text.split(',').filter_map(|word| {
         let (first, last) = word.split_once('-').unwrap_or((word, word));
         Some(first.parse::<u64>().ok()?..=last.parse().ok()?)
     });
-    words.flatten().nth(usize::try_from(index).ok()?)
+    words.flatten()
 }
 
 fn tag<'a>(thing: &'a Resource, name: &str) -> &'a str {
     thing.tags.get(&format!("hpcops.dev:{name}")).map_or("", String::as_str)
 }
 
-/// `PutParameter` as the head sends it; the simulator checks that it is signed, not the signature.
+/// As the head sends it.
 async fn put(sim: &Sim, name: &str, report: &Value) -> Result<()> {
-    let failed = |source: reqwest::Error| LabError::Sim {
-        what: "PutParameter".to_owned(),
-        source: source.into(),
-    };
+    let body =
+        json!({"Name": name, "Type": "String", "Overwrite": true, "Value": report.to_string()});
+    call(sim, "PutParameter", &body).await.map(drop)
+}
+
+/// A call of the parameter store; the simulator checks that it is signed, not the signature.
+async fn call(sim: &Sim, action: &str, body: &Value) -> Result<Value> {
+    let failed =
+        |source: reqwest::Error| LabError::Sim { what: action.to_owned(), source: source.into() };
     let scope = format!("{}/20260101/us-east-1/ssm/aws4_request", sim.access_key());
     let signature = "0".repeat(64);
     let signed = format!(
         "AWS4-HMAC-SHA256 Credential={scope}, SignedHeaders=host;x-amz-target, Signature={signature}"
     );
-    let body =
-        json!({"Name": name, "Type": "String", "Overwrite": true, "Value": report.to_string()});
     let answer = reqwest::Client::new()
         .post(sim.url())
         .header("authorization", signed)
-        .header("x-amz-target", "AmazonSSM.PutParameter")
+        .header("x-amz-target", format!("AmazonSSM.{action}"))
         .header("x-amz-date", "20260101T000000Z")
         .header("content-type", "application/x-amz-json-1.1")
         .body(body.to_string())
         .send()
         .await
         .map_err(failed)?;
-    answer.error_for_status().map(drop).map_err(failed)
+    let text = answer.error_for_status().map_err(failed)?.text().await.map_err(failed)?;
+    serde_json::from_str(&text).map_err(LabError::malformed(action.to_owned()))
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hpc_plan::cloud::{Failure, InstanceId, InstanceType, Kind, Tags};
 use hpc_plan::cluster::{
-    Account, Ailing, FileSystem, Group, Image, Instance, InstanceState, Interface, Lifecycle, Observed,
-    PlacementGroup, Report, Stranger, Subnet, Volume, VolumeState,
+    Account, Ailing, FileSystem, Group, Image, Instance, InstanceState, Interface, Lifecycle,
+    Observed, PlacementGroup, Report, Stranger, Subnet, Volume, VolumeState,
 };
 use hpc_plan::names::{CLUSTER, CLUSTER_UID, HEAD, HEAD_INTERFACE, Owner, RETAINED, ROLE, STATE};
 use tokio::time::Instant;
@@ -145,7 +145,16 @@ async fn things(region: &Region, query: &Query, since: Option<Instant>) -> Thing
         Ok(all) => region.agents(heads(all)).await,
         Err(_) => Ok(Vec::new()),
     };
-    Things { instances, volumes, interfaces, groups, placement_groups, file_systems, ailing, agents }
+    Things {
+        instances,
+        volumes,
+        interfaces,
+        groups,
+        placement_groups,
+        file_systems,
+        ailing,
+        agents,
+    }
 }
 
 fn heads(instances: &[Instance]) -> Vec<InstanceId> {

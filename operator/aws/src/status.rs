@@ -130,7 +130,10 @@ mod tests {
             (vec![], None),
             (vec![("instance-stop", "[Completed] old hardware")], None),
             (vec![("instance-stop", "[Canceled] x")], None),
-            (vec![("instance-stop", "[Completed] x"), ("system-reboot", "x")], Some("system-reboot")),
+            (
+                vec![("instance-stop", "[Completed] x"), ("system-reboot", "x")],
+                Some("system-reboot"),
+            ),
         ] {
             let found = event(&status(&events)).map(|found| found.ill);
             assert_eq!(found, expected.map(|code| Ill::Event(code.to_owned())), "{events:?}");

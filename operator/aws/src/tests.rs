@@ -321,7 +321,7 @@ fn question() -> Query {
         answers: scope().owner.answers(),
         file_systems: Vec::new(),
         list_file_systems: true,
-        status_poll: Duration::from_mins(1),
+        status_poll: std::time::Duration::from_mins(1),
         fresh: false,
     }
 }

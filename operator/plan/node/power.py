@@ -46,9 +46,13 @@ def names_of(hostlist):
 
 @contextlib.contextmanager
 def locked():
-    with open(os.path.join(FOLDER, ".lock"), "a") as lock:
+    """The folder itself is the lock: a file would belong to root or to Slurm's user, and shut out the other."""
+    lock = os.open(FOLDER, os.O_RDONLY)
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)
 
 
 def gangs():

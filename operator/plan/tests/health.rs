@@ -175,8 +175,11 @@ fn a_head_that_is_sick_or_of_another_type_is_replaced_and_takes_over_its_address
         let (mut world, mut desired) = standing(1);
         world.scheduler.jobs = vec![job("2-3")];
         settle(&mut world, &desired);
-        let (old, ports, vaults) =
-            (head(&world), world.interfaces.len(), world.volumes.keys().cloned().collect::<Vec<_>>());
+        let (old, ports, vaults) = (
+            head(&world),
+            world.interfaces.len(),
+            world.volumes.keys().cloned().collect::<Vec<_>>(),
+        );
         change(&mut world, &mut desired);
         settle(&mut world, &desired);
         assert!(head(&world) != old && ready(&world), "{}", told(&world));

@@ -117,7 +117,8 @@ async fn status_checks_and_events_are_told_of_running_instances_and_can_be_filte
     let lab = Lab::start().await;
     let id = lab.launch(&[]).await.first("instanceId");
     lab.until("it runs", async || lab.state(&id).await == "running").await;
-    let event = json!({"code": "instance-retirement", "description": "old hardware", "inSeconds": 60});
+    let event =
+        json!({"code": "instance-retirement", "description": "old hardware", "inSeconds": 60});
     let health = |impaired: bool, event: Value| json!({"impaired": impaired, "event": event});
     for (change, expected) in [
         (health(false, Value::Null), [0, 0]),
@@ -126,7 +127,8 @@ async fn status_checks_and_events_are_told_of_running_instances_and_can_be_filte
         (health(false, event), [0, 1]),
     ] {
         lab.control("POST", &format!("instances/{id}/health"), change).await;
-        let filters = [("instance-status.status", "impaired"), ("event.code", "instance-retirement")];
+        let filters =
+            [("instance-status.status", "impaired"), ("event.code", "instance-retirement")];
         for ((name, value), count) in filters.into_iter().zip(expected) {
             let filter = [("Filter.1.Name", name), ("Filter.1.Value.1", value)];
             let answer = lab.ec2("DescribeInstanceStatus", &filter).await;

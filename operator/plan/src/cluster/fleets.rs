@@ -151,11 +151,12 @@ impl<'a> Fleet<'a> {
             ends.push(Step::Terminate { instances: given_up, because: intent.reason.clone() });
         }
         let surplus = self.surplus();
-        let left = self.members().filter(|node| self.has_left(node) && !surplus.contains(&node.id));
-        let left: Vec<_> = left.map(|node| node.id.clone()).collect();
-        if !left.is_empty() {
-            let because = "the scheduler has powered them down".to_owned();
-            ends.push(Step::Terminate { instances: left, because });
+        for (node, because) in
+            self.members().filter_map(|node| Some((node, self.is_useless(node)?)))
+        {
+            if !surplus.contains(&node.id) {
+                ends.push(Step::Terminate { instances: vec![node.id.clone()], because });
+            }
         }
         if !surplus.is_empty() {
             let because = format!("queue {} has no slot for them", self.queue.name);
@@ -173,7 +174,7 @@ impl<'a> Fleet<'a> {
             let slot = slot_of(node);
             let is_first = slot.is_some_and(|slot| taken.insert(slot));
             let has_place = is_first && slot.is_some_and(|slot| wanted.contains(slot));
-            !has_place && !(is_first && self.is_asked_to_leave(node))
+            !(has_place || is_first && self.is_asked_to_leave(node))
         });
         surplus.map(|node| node.id.clone()).collect()
     }
@@ -235,8 +236,13 @@ impl<'a> Fleet<'a> {
         let seen = self.seen.iter().map(|node| attempt_of(&node.tags)).max().unwrap_or_default();
         let rungs = self.rungs(missing);
         let once = !self.gang.is_empty();
-        let making =
-            Making { seen, first, once, probes: !once, ..Making::new(&self.thing, rungs, Absence::Ended) };
+        let making = Making {
+            seen,
+            first,
+            once,
+            probes: !once,
+            ..Making::new(&self.thing, rungs, Absence::Ended)
+        };
         making.pursue(self.view, |payload, attempt| launch::gang(self, payload, attempt))
     }
 

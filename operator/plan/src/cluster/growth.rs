@@ -188,7 +188,10 @@ impl Fleet<'_> {
         let refused = last > most && !under_way && self.members().next().is_none();
         refused.then(|| Refusal {
             reason: Reason::TooFewNodes,
-            message: format!("node {last} of queue {} is wanted, maxNodes is {most}", self.queue.name),
+            message: format!(
+                "node {last} of queue {} is wanted, maxNodes is {most}",
+                self.queue.name
+            ),
             next_try: None,
         })
     }

@@ -22,7 +22,10 @@ use super::wait::Wait;
 enum Why {
     Ill(Ill),
     /// Its queue has shrunk: to so many nodes that always run, or to so many at most.
-    Shrunk { most: i32, stand: usize },
+    Shrunk {
+        most: i32,
+        stand: usize,
+    },
 }
 
 impl Why {
@@ -58,6 +61,16 @@ impl Fleet<'_> {
     /// Whether the scheduler has powered a node down for good.
     pub(super) fn has_left(&self, node: &Instance) -> bool {
         growth::scheduler(self.view).is_some_and(|report| self.is_among(&report.left, node))
+    }
+
+    /// Why a node that always runs is of no use any more: the scheduler has powered it down, or it
+    /// failed to boot again after it had been in use.
+    pub(super) fn is_useless(&self, node: &Instance) -> Option<String> {
+        if self.has_left(node) {
+            return Some("the scheduler has powered it down".to_owned());
+        }
+        let settled = self.intent.is_some_and(|intent| intent.state == IntentState::Settled);
+        if self.gang.is_empty() && settled { self.failed_step(node) } else { None }
     }
 
     /// A node that may have a job though nobody wants it any more: it is asked to leave first. One
@@ -133,8 +146,10 @@ pub(super) fn waits(view: &View<'_>) -> Part {
 pub(super) fn verdict(view: &View<'_>) -> Option<Verdict> {
     let told = told(view);
     let first = told.first()?;
-    let nodes: Vec<_> =
-        told.iter().map(|leave| format!("{} {}: {}", leave.queue, leave.slots, leave.message)).collect();
+    let nodes: Vec<_> = told
+        .iter()
+        .map(|leave| format!("{} {}: {}", leave.queue, leave.slots, leave.message))
+        .collect();
     let reason = first.code.parse().ok()?;
     let message = format!("Nodes leave when the scheduler lets them go. {}", nodes.join("; "));
     Some(Verdict::new(ConditionStatus::True, reason, message))

@@ -48,7 +48,15 @@ pub(super) enum Absence {
 impl<'a> Making<'a> {
     /// A thing of which nothing was ever seen, tried for as long as it is wanted.
     pub fn new(thing: &'a str, rungs: Vec<Payload>, absence: Absence) -> Self {
-        Self { thing, seen: 0, rungs, absence, first: Payload::default(), once: false, probes: false }
+        Self {
+            thing,
+            seen: 0,
+            rungs,
+            absence,
+            first: Payload::default(),
+            once: false,
+            probes: false,
+        }
     }
 
     /// What to do about it now. `body` is the whole request of one attempt.

@@ -27,7 +27,9 @@ mod strays;
 mod wait;
 
 pub use ailing::{Ailing, Ill};
-pub use desired::{Cluster, DEFAULT_USER, Desired, Goal, MAX_ATTEMPTS, Numbers, Queue, Settings, Storage};
+pub use desired::{
+    Cluster, DEFAULT_USER, Desired, Goal, MAX_ATTEMPTS, Numbers, Queue, Settings, Storage,
+};
 pub use launch::nic_layout;
 pub use observed::*;
 pub use status::ClusterStatus;

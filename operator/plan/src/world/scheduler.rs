@@ -64,7 +64,7 @@ pub struct Scheduler {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Answers {
+struct Said {
     answers: Vec<Answer>,
     queues: Vec<Numbers>,
     leave: Vec<Leave>,
@@ -151,7 +151,7 @@ pub(super) fn schedule(world: &mut World) {
 /// What cannot be had is powered down.
 fn hear(world: &mut World) {
     let told = world.answers.as_deref().and_then(|text| serde_json::from_str(text).ok());
-    let Some(Answers { answers, queues, leave }) = told else { return };
+    let Some(Said { answers, queues, leave }) = told else { return };
     if !queues.is_empty() {
         world.scheduler.numbers = queues;
     }

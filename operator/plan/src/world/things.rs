@@ -86,6 +86,7 @@ pub struct FileServer {
 }
 
 /// An instance.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fate of its own")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Machine {
     /// Its type.

@@ -356,9 +356,11 @@ impl Explorer<'_> {
 
 /// Nodes that always run, and those of the jobs that the queue is large enough for, or that run.
 fn wanted(world: &World, queue: &Queue) -> usize {
-    let runs = |job: &&Job| world.scheduler.gangs.iter().any(|gang| {
-        gang.queue == job.queue && job.slots.iter().any(|slot| gang.nodes.contains_key(&slot))
-    });
+    let runs = |job: &&Job| {
+        world.scheduler.gangs.iter().any(|gang| {
+            gang.queue == job.queue && job.slots.iter().any(|slot| gang.nodes.contains_key(&slot))
+        })
+    };
     let fits = |job: &&Job| job.slots.iter().all(|slot| slot <= queue.most);
     let jobs = world.scheduler.jobs.iter().filter(|job| job.queue == queue.name);
     let jobs = jobs.filter(|job| fits(job) || runs(job));
