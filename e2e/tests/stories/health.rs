@@ -23,10 +23,13 @@ stories![
     a_sick_node_gives_its_job_back_and_the_job_runs_again,
 ];
 
+/// What is steady is looked at often, so that nobody waits for the next sweep.
+const SWEEP: &str = "--fleet-sweep-seconds=1";
+
 async fn a_boot_step_that_fails_is_told_and_nodes_are_tried_alone_until_they_come_up(
     story: Arc<Story>,
 ) -> Outcome {
-    let served = operator(&story, &[]).await?;
+    let served = operator(&story, &[SWEEP]).await?;
     let sim = story.sim().await?;
     let heads = Phantom::play(sim.clone());
     heads.break_nodes(&["compute-1"]);
@@ -56,7 +59,7 @@ async fn a_boot_step_that_fails_is_told_and_nodes_are_tried_alone_until_they_com
 }
 
 async fn a_sick_node_and_one_that_aws_takes_are_replaced_once(story: Arc<Story>) -> Outcome {
-    let served = operator(&story, &[]).await?;
+    let served = operator(&story, &[SWEEP]).await?;
     let sim = story.sim().await?;
     let _heads = Phantom::play(sim.clone());
     story.apply(&cluster(|_| ())).await?;
@@ -85,7 +88,7 @@ async fn a_sick_node_and_one_that_aws_takes_are_replaced_once(story: Arc<Story>)
 }
 
 async fn a_queue_is_made_larger_and_smaller_while_it_stands(story: Arc<Story>) -> Outcome {
-    let served = operator(&story, &[]).await?;
+    let served = operator(&story, &[SWEEP]).await?;
     let sim = story.sim().await?;
     let _heads = Phantom::play(sim.clone());
     let sized = |nodes: u32| {
@@ -119,7 +122,7 @@ async fn a_queue_is_made_larger_and_smaller_while_it_stands(story: Arc<Story>) -
 async fn a_head_that_dies_or_is_of_another_type_is_replaced_and_keeps_its_address_and_volume(
     story: Arc<Story>,
 ) -> Outcome {
-    let served = operator(&story, &[]).await?;
+    let served = operator(&story, &[SWEEP]).await?;
     let sim = story.sim().await?;
     let _heads = Phantom::play(sim.clone());
     story.apply(&cluster(|_| ())).await?;

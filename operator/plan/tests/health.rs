@@ -13,9 +13,9 @@ mod support;
 
 use hpc_crds::ConditionType;
 use hpc_plan::cloud::InstanceId;
-use hpc_plan::cluster::{Desired, Ill, Step};
+use hpc_plan::cluster::{Body, Desired, Ill, Step};
 use hpc_plan::slots::Slots;
-use hpc_plan::world::{FOREVER, Job, World};
+use hpc_plan::world::{FOREVER, Job, Machine, World};
 use insta::assert_snapshot;
 use support::diary::{diary, ready, says, told, until};
 use support::{cluster, owner, pass, settle};
@@ -49,7 +49,7 @@ fn head(world: &World) -> InstanceId {
 
 fn slots(world: &World) -> String {
     let live = world.instances.values().filter(|found| found.is_live());
-    live.filter_map(|found| found.slot()).collect::<Slots>().to_string()
+    live.filter_map(Machine::slot).collect::<Slots>().to_string()
 }
 
 #[test]
@@ -134,11 +134,9 @@ fn nodes_that_fail_to_boot_are_tried_one_at_a_time_and_ever_more_seldom() {
     let mut tries = vec![];
     for tick in 0..240 {
         let plan = pass(&mut world, &desired);
-        let sizes = plan.steps.iter().filter_map(|step| match step {
-            Step::Create { body: hpc_plan::cluster::Body::Launch(body), thing, .. } => {
-                thing.starts_with("queue/").then_some(body.count)
-            }
-            _ => None,
+        let sizes = plan.steps.iter().filter_map(|step| {
+            let Step::Create { body: Body::Launch(body), thing, .. } = step else { return None };
+            thing.starts_with("queue/").then_some(body.count)
         });
         tries.extend(sizes.map(|size| (tick, size)));
         world.tick();
