@@ -156,7 +156,8 @@ pub enum OperatingSystem {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HeadSpec {
-    /// instanceType is the EC2 type of the head node. Required. Example: c5n.2xlarge.
+    /// instanceType is the EC2 type of the head node. Another one replaces the head, which keeps
+    /// its address and its volume; the nodes and their jobs go on. Required. Example: c5n.2xlarge.
     #[schemars(length(max = 32))]
     pub instance_type: String,
     /// stateVolume is the EBS volume that holds homes, scheduler state and keys; it survives a
@@ -219,8 +220,8 @@ pub struct QueueSpec {
     #[schemars(range(min = -1_000_000, max = 1_000_000))]
     pub min_nodes: i32,
     /// maxNodes is the number of nodes the queue may grow to, 0 to 1000. Nodes beyond `minNodes`
-    /// come when a job wants them, all nodes of the job at once, and leave when they are idle.
-    /// Required.
+    /// come when a job wants them, all nodes of the job at once, and leave when they are idle. When
+    /// the number is lowered, nodes above it keep their jobs and get no new ones. Required.
     #[schemars(range(min = -1_000_000, max = 1_000_000))]
     pub max_nodes: i32,
     /// idleTimeoutSeconds is how long a node that came for a job stays without one, in seconds, 10

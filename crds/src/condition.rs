@@ -115,6 +115,8 @@ pub enum ConditionType {
     FleetsReady,
     /// Jobs want nodes that cannot be had now. Present only while true.
     GrowthBlocked,
+    /// Nodes have to leave and do so when their jobs let them. Present only while true.
+    NodesLeaving,
     /// Every attempt of the run ended with a valid number.
     Succeeded,
     /// The run is over, well or not.
@@ -147,6 +149,6 @@ impl ConditionType {
     /// Whether the condition is left out when it is not True, as Flux, Helm and kstatus expect of
     /// abnormal conditions.
     pub fn is_only_when_true(self) -> bool {
-        matches!(self, Self::GrowthBlocked | Self::Reconciling | Self::Stalled)
+        matches!(self, Self::GrowthBlocked | Self::NodesLeaving | Self::Reconciling | Self::Stalled)
     }
 }

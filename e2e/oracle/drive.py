@@ -273,6 +273,18 @@ def instances(drive):
                 lambda answer: all(row["InstanceStatus"]["Status"] == "ok"
                                    for row in answer["InstanceStatuses"])
                 and len(answer["InstanceStatuses"]) == 3)
+    sick = ec2.get_paginator("describe_instance_status").paginate(
+        Filters=[{"Name": "instance-status.status", "Values": ["impaired"]}],
+        PaginationConfig={"PageSize": 100})
+    assert not [row for page in sick for row in page["InstanceStatuses"]]
+    drive.control("POST", f"instances/{everyone[0]}/health", {"impaired": True, "event": {
+        "code": "instance-retirement", "description": "old hardware", "inSeconds": 60}})
+    told = ec2.describe_instance_status(Filters=[
+        {"Name": "event.code", "Values": ["instance-retirement"]}])["InstanceStatuses"]
+    assert [row["InstanceId"] for row in told] == [everyone[0]], told
+    assert told[0]["InstanceStatus"]["Details"][0]["ImpairedSince"].tzinfo, told
+    assert told[0]["Events"][0]["NotBefore"].tzinfo, told
+    drive.control("POST", f"instances/{everyone[0]}/health", {})
     drive.refused("InvalidInstanceID.NotFound",
                   lambda: ec2.describe_instances(InstanceIds=["i-00000000000000000"]))
 

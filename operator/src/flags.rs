@@ -83,6 +83,9 @@ pub struct Flags {
     /// How often the jobs of a queue that can grow are asked what they want.
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..))]
     pub demand_poll_seconds: u64,
+    /// How often EC2 is asked which machines are sick or about to be taken.
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..))]
+    pub status_poll_seconds: u64,
     /// Identity of this process for the lease.
     #[arg(long, env = "POD_NAME", default_value = "hpc-operator", hide = true)]
     pub pod_name: String,
@@ -103,6 +106,7 @@ impl Flags {
             lookup_window: Duration::from_secs(self.lookup_window_seconds),
             capacity_backoff: Duration::from_secs(self.capacity_backoff_seconds),
             demand_poll: Duration::from_secs(self.demand_poll_seconds),
+            status_poll: Duration::from_secs(self.status_poll_seconds),
             finalizer_gap: Duration::from_secs(self.finalizer_gap_seconds),
         }
     }

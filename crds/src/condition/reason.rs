@@ -108,6 +108,19 @@ pub enum Reason {
     /// Instances disappeared that nobody asked to terminate.
     #[strum(message = "Nothing to do; they are replaced. If it repeats, ask AWS for the cause.")]
     LostInstances,
+    /// EC2's status checks of the instance failed, twice and a while apart.
+    #[strum(
+        message = "Nothing to do: jobs are requeued and the instance is replaced. If it repeats, ask AWS for the cause."
+    )]
+    Impaired,
+    /// AWS has scheduled to stop, restart or retire the instance.
+    #[strum(
+        message = "Nothing to do: the node gets no new job and is replaced when its job is over."
+    )]
+    ScheduledEvent,
+    /// The queue was made smaller than the nodes it has.
+    #[strum(message = "Wait until the jobs on these nodes are over, or raise the numbers again.")]
+    QueueShrinks,
     /// The operator tried as often as it may and gave up.
     #[strum(
         message = "Remove the cause in the message, then delete the object and create it again."
@@ -176,9 +189,9 @@ pub enum Reason {
         message = "Add the user to spec.users of the cluster, or delete the run and create it with one of its users."
     )]
     UserNotFound,
-    /// The queue has fewer nodes than a cell of the matrix needs.
+    /// The queue has fewer nodes than a job, or a cell of a matrix, needs.
     #[strum(
-        message = "Delete the run and create it with fewer nodes, or on a cluster with a larger queue."
+        message = "Raise the queue's maxNodes, or create the run, or submit the job, with fewer nodes."
     )]
     TooFewNodes,
     /// The cluster has no shared storage, where a run keeps its logs.

@@ -258,6 +258,14 @@ impl Sim {
         self.post(&path, &json!({"code": code, "message": code})).await.map(drop)
     }
 
+    /// What EC2 says of an instance's health from now on: whether its checks fail, and what AWS is
+    /// about to do to it.
+    pub async fn health(&self, id: &str, impaired: bool, event: Option<&str>) -> Result<()> {
+        let event = event.map(|code| json!({"code": code, "inSeconds": 3600}));
+        let change = json!({"impaired": impaired, "event": event});
+        self.post(&format!("instances/{id}/health"), &change).await.map(drop)
+    }
+
     /// Brings an instance's agent `online`, makes it `lost`, or lets it `never` come.
     pub async fn agent(&self, id: &str, state: &str) -> Result<()> {
         self.post(&format!("instances/{id}/agent"), &json!({"agent": state})).await.map(drop)

@@ -21,20 +21,20 @@ stories![
 ];
 
 /// Boots and jobs are real here.
-const PATIENCE: Duration = Duration::from_mins(6);
+pub const PATIENCE: Duration = Duration::from_mins(6);
 
 /// A cluster with an empty queue, and its user at the head.
-struct Site {
-    story: Arc<Story>,
-    sim: Sim,
+pub struct Site {
+    pub story: Arc<Story>,
+    pub sim: Sim,
     operator: Operator,
     user: Login,
     /// The shared file system, seen from outside.
-    fsx: PathBuf,
+    pub fsx: PathBuf,
 }
 
 impl Site {
-    async fn new(story: Arc<Story>) -> Result<Self> {
+    pub async fn new(story: Arc<Story>) -> Result<Self> {
         let operator = story.operator(&quick(), Restart::Never).await?;
         story.apply(&manifest()).await?;
         let ready = |found: Option<&HpcCluster>| {
@@ -47,6 +47,7 @@ impl Site {
         let user = Login::new(&sim, &status.head.unwrap().instance_id, "hpc").await?;
         let fsx = file_system(&story, &sim).await?;
         for (name, text) in [
+            ("hold.sh", include_str!("health/hold.sh")),
             ("ring.sh", include_str!("elastic/ring.sh")),
             ("ring.py", include_str!("elastic/ring.py")),
         ] {
@@ -56,14 +57,19 @@ impl Site {
         Ok(Self { story, sim, operator, user, fsx })
     }
 
+    /// What a command prints that the user types.
+    pub async fn types(&self, line: &str) -> Result<String> {
+        self.user.run(line).await
+    }
+
     /// Types `sbatch` and gives the job's number.
-    async fn sbatch(&self, arguments: &str) -> Result<String> {
+    pub async fn sbatch(&self, arguments: &str) -> Result<String> {
         let printed = self.user.run(&format!("cd /fsx && sbatch --parsable {arguments}")).await?;
         Ok(printed.trim().to_owned())
     }
 
     /// What a job printed, once it has printed anything.
-    async fn output(&self, job: &str) -> Result<String> {
+    pub async fn output(&self, job: &str) -> Result<String> {
         let path = self.fsx.join(format!("ring-{job}.out"));
         eventually("the job's output", PATIENCE, async || {
             let text = std::fs::read_to_string(&path).unwrap_or_default();
@@ -73,7 +79,7 @@ impl Site {
     }
 
     /// Live nodes of the queue.
-    async fn nodes(&self) -> Result<Vec<Resource>> {
+    pub async fn nodes(&self) -> Result<Vec<Resource>> {
         let living = self.sim.living().await?;
         let of_queue = |thing: &Resource| {
             let role = thing.tags.get("hpcops.dev:role");
@@ -82,7 +88,7 @@ impl Site {
         Ok(living.into_iter().filter(of_queue).collect())
     }
 
-    async fn await_empty(&self) -> Result<()> {
+    pub async fn await_empty(&self) -> Result<()> {
         eventually("the queue is empty", PATIENCE, async || {
             Ok(self.nodes().await?.is_empty().then_some(()))
         })
@@ -90,7 +96,7 @@ impl Site {
     }
 
     /// Successful launches of nodes so far, by size.
-    async fn launches(&self) -> Result<Vec<usize>> {
+    pub async fn launches(&self) -> Result<Vec<usize>> {
         let ever = self.sim.ledger().await?;
         let mut sizes = std::collections::BTreeMap::new();
         for thing in ever.iter().filter(|thing| thing.kind == "instance") {
@@ -101,7 +107,7 @@ impl Site {
         Ok(sizes.into_values().collect())
     }
 
-    async fn end(self) -> Outcome {
+    pub async fn end(self) -> Outcome {
         self.story.kubectl(&["delete", "hpccluster", NAME, "--timeout=300s"], "").await?;
         assert_eq!(left_over(&self.story).await?, Vec::<String>::new());
         self.operator.stop().await?;
@@ -110,10 +116,15 @@ impl Site {
 }
 
 fn manifest() -> String {
+    sized(0, 4)
+}
+
+/// The cluster with these numbers of nodes in its queue.
+pub fn sized(min: u32, max: u32) -> String {
     let mut cluster: Value = serde_saphyr::from_str(include_str!("cluster.yaml")).unwrap();
     let queue = &mut cluster["spec"]["aws"]["queues"][0];
-    queue["minNodes"] = json!(0);
-    queue["maxNodes"] = json!(4);
+    queue["minNodes"] = json!(min);
+    queue["maxNodes"] = json!(max);
     queue["idleTimeoutSeconds"] = json!(10);
     cluster.to_string()
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hpc_crds::{AttemptState, BenchmarkRun, ConditionType, condition};
+use hpc_crds::{AttemptState, BenchmarkRun, ConditionType, HpcCluster, condition};
 use hpc_e2e::Restart;
 use hpc_e2e::sim::{Fault, Strike, When};
 use hpc_e2e::{LabError, Result, Story, await_condition, eventually, osu};
@@ -21,6 +21,7 @@ use crate::stories;
 stories![
     the_quickstart_ends_with_real_numbers_and_leaves_nothing,
     an_operator_killed_while_attempts_run_repeats_none,
+    a_head_that_dies_in_the_middle_of_an_attempt_is_replaced_and_nothing_is_lost,
     killed_when_its_nodes_are_launched_it_makes_no_second_body,
 ];
 
@@ -76,12 +77,7 @@ async fn an_operator_killed_while_attempts_run_repeats_none(story: Arc<Story>) -
     let served = story.operator(&quick(), Restart::Always).await?;
     let example = std::fs::read_to_string(osu::example())?;
     story.apply(&example).await?;
-    // The program leaves a line outside its attempt's folder each time rank 0 begins.
-    let tally = place_programs(&story, |text| {
-        let line = "open('/fsx/tally', 'a').write('begun\\n')";
-        format!("import os\nif os.environ.get('OMPI_COMM_WORLD_RANK') == '0': {line}\n{text}")
-    })
-    .await?;
+    let tally = place_programs(&story, |text| counted(&text)).await?;
     await_ready(&story).await?;
     for wanted in [AttemptState::Submitted, AttemptState::Running, AttemptState::Succeeded] {
         await_attempt(&story, wanted).await?;
@@ -95,6 +91,39 @@ async fn an_operator_killed_while_attempts_run_repeats_none(story: Arc<Story>) -
     assert_eq!(begun, status.attempts.len(), "each attempt ran once");
     story.kubectl(&["delete", "benchmarkrun", RUN, "--timeout=60s"], "").await?;
     story.kubectl(&["delete", "hpccluster", "quickstart", "--timeout=300s"], "").await?;
+    served.stop().await?;
+    Ok(())
+}
+
+/// The program that leaves a line outside its attempt's folder each time rank 0 begins.
+fn counted(text: &str) -> String {
+    let line = "open('/fsx/tally', 'a').write('begun\\n')";
+    format!("import os\nif os.environ.get('OMPI_COMM_WORLD_RANK') == '0': {line}\n{text}")
+}
+
+async fn a_head_that_dies_in_the_middle_of_an_attempt_is_replaced_and_nothing_is_lost(
+    story: Arc<Story>,
+) -> Outcome {
+    let served = story.operator(&quick(), Restart::Never).await?;
+    story.apply(&std::fs::read_to_string(osu::example())?).await?;
+    let tally = place_programs(&story, |text| counted(&text)).await?;
+    let ready = await_ready(&story).await?;
+    let head = ready.status.and_then(|status| status.head).expect("a cluster that is ready");
+    await_attempt(&story, AttemptState::Running).await?;
+    let sim = story.sim().await?;
+    sim.end_instance(&head.instance_id, "terminate", "Server.InternalError").await?;
+    let status = await_finished(&story).await?.status.unwrap_or_default();
+    assert!(condition::is_true(&status.conditions, ConditionType::Succeeded), "{status:#?}");
+    let begun = std::fs::read_to_string(tally.join("tally"))?.lines().count();
+    assert_eq!(begun, status.attempts.len(), "each attempt ran once");
+    let other = await_ready(&story).await?.status.and_then(|status| status.head).unwrap();
+    assert_eq!(other.private_ip, head.private_ip);
+    let ever = sim.ledger().await?;
+    let launched = ever.iter().filter(|thing| thing.kind == "instance").count();
+    assert_eq!(launched, 4, "two heads and two nodes");
+    story.kubectl(&["delete", "benchmarkrun", RUN, "--timeout=60s"], "").await?;
+    story.kubectl(&["delete", "hpccluster", "quickstart", "--timeout=300s"], "").await?;
+    assert_eq!(left_over(&story).await?, Vec::<String>::new());
     served.stop().await?;
     Ok(())
 }
@@ -154,12 +183,13 @@ async fn place_programs(
     Ok(root)
 }
 
-async fn await_ready(story: &Story) -> Result<()> {
-    let ready = |found: Option<&hpc_crds::HpcCluster>| {
+async fn await_ready(story: &Story) -> Result<HpcCluster> {
+    let ready = |found: Option<&HpcCluster>| {
         let status = found.and_then(|found| found.status.as_ref());
         status.is_some_and(|status| condition::is_true(&status.conditions, ConditionType::Ready))
     };
-    await_condition(&story.clusters(), "quickstart", "Ready", PATIENCE, ready).await.map(drop)
+    let found = await_condition(&story.clusters(), "quickstart", "Ready", PATIENCE, ready).await?;
+    Ok(found.expect("a watched object"))
 }
 
 async fn await_finished(story: &Story) -> Result<BenchmarkRun> {

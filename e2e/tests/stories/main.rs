@@ -19,6 +19,7 @@ mod columns;
 mod control_plane;
 mod elastic;
 mod first_light;
+mod health;
 mod kill;
 mod life;
 mod operator_pod;
@@ -38,6 +39,7 @@ fn main() -> ExitCode {
         control_plane::stories(),
         elastic::stories(),
         first_light::stories(),
+        health::stories(),
         kill::stories(),
         life::stories(),
         operator_pod::stories(),

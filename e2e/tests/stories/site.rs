@@ -20,6 +20,7 @@ pub fn quick() -> Value {
         "--finalizer-gap-seconds=1",
         "--job-poll-seconds=1",
         "--demand-poll-seconds=1",
+        "--status-poll-seconds=1",
     ]})
 }
 

@@ -47,6 +47,7 @@ const QUIET_ACT: Rate = rate(10.0, 2.0);
 
 pub(crate) const DESCRIBE_IMAGES: Action = read("ec2", "DescribeImages", EC2_READ);
 pub(crate) const DESCRIBE_INSTANCES: Action = read("ec2", "DescribeInstances", EC2_READ);
+pub(crate) const DESCRIBE_INSTANCE_STATUS: Action = read("ec2", "DescribeInstanceStatus", EC2_READ);
 pub(crate) const DESCRIBE_INSTANCE_TYPES: Action = read("ec2", "DescribeInstanceTypes", EC2_READ);
 pub(crate) const DESCRIBE_NETWORK_INTERFACES: Action =
     read("ec2", "DescribeNetworkInterfaces", EC2_READ);

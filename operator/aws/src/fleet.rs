@@ -21,6 +21,7 @@ use crate::action::{
 };
 use crate::cache::{Cached, Keyed};
 use crate::region::Region;
+use crate::status::Looks;
 use crate::words;
 use crate::{ImageQuery, Query};
 
@@ -53,6 +54,7 @@ pub(crate) struct Shared {
     pub offered: Keyed<Vec<String>, Reading<Vec<(String, String)>>>,
     pub images: Keyed<ImageQuery, Reading<Option<Image>>>,
     pub documents: Keyed<String, Reading<bool>>,
+    pub looks: Looks,
     acts: Mutex<HashMap<String, Instant>>,
 }
 

@@ -18,6 +18,7 @@ mod offer;
 mod price;
 mod region;
 mod run;
+mod status;
 #[cfg(test)]
 mod tests;
 mod words;
@@ -92,6 +93,8 @@ pub struct Query {
     /// Whether all file systems are listed as well: while an id is unknown, and before the
     /// finalizer goes.
     pub list_file_systems: bool,
+    /// Least time between two looks at the machines' health, over all clusters of a region.
+    pub status_poll: Duration,
     /// Nothing read before this call will do, not even a second ago.
     pub fresh: bool,
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use hpc_plan::cloud::{Failure, InstanceId, InstanceType, Kind, Tags};
 use hpc_plan::cluster::{
-    Account, FileSystem, Group, Image, Instance, InstanceState, Interface, Lifecycle, Observed,
-    PlacementGroup, Report, Stranger, Subnet, Volume, VolumeState,
+    Account, Ailing, FileSystem, Group, Image, Instance, InstanceState, Interface, Lifecycle,
+    Observed, PlacementGroup, Report, Stranger, Subnet, Volume, VolumeState,
 };
 use hpc_plan::names::{CLUSTER, CLUSTER_UID, HEAD, Owner, RETAINED, ROLE};
 use tokio::time::Instant;
@@ -134,6 +134,7 @@ struct Things {
     groups: Reading<Vec<Group>>,
     placement_groups: Reading<Vec<(PlacementGroup, Tags)>>,
     file_systems: Reading<Vec<FileSystem>>,
+    ailing: Reading<Vec<Ailing>>,
     agents: Result<Vec<InstanceId>, Failure>,
 }
 
@@ -147,11 +148,21 @@ async fn things(region: &Region, query: &Query, since: Option<Instant>) -> Thing
         region.placement_groups(id, since),
         region.wanted_file_systems(query, since),
     );
+    let ailing = region.ailing(query.status_poll).await;
     let agents = match &instances {
         Ok(all) => region.agents(heads(all)).await,
         Err(_) => Ok(Vec::new()),
     };
-    Things { instances, volumes, interfaces, groups, placement_groups, file_systems, agents }
+    Things {
+        instances,
+        volumes,
+        interfaces,
+        groups,
+        placement_groups,
+        file_systems,
+        ailing,
+        agents,
+    }
 }
 
 fn heads(instances: &[Instance]) -> Vec<InstanceId> {
@@ -197,6 +208,10 @@ impl Things {
         let placement_groups = chosen(&placement_groups, |(_, tags)| mine(tags)).into_iter();
         observed.placement_groups = placement_groups.map(|(group, _)| group).collect();
         observed.file_systems = chosen(&file_systems, |one| mine(&one.tags));
+        // Who may not ask how machines fare does not know, and unknown is not sick.
+        let ailing = self.ailing.map(Arc::unwrap_or_clone).unwrap_or_default();
+        let is_mine = |one: &Ailing| observed.instances.iter().any(|found| found.id == one.id);
+        observed.ailing = ailing.into_iter().filter(is_mine).collect();
         observed.agents_online = failures.keep(self.agents);
         observed.agents_online.retain(|id| observed.instances.iter().any(|one| one.id == *id));
     }

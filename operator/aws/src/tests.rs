@@ -322,6 +322,7 @@ fn question() -> Query {
         parameter: scope().owner.parameter(),
         file_systems: Vec::new(),
         list_file_systems: true,
+        status_poll: std::time::Duration::from_mins(1),
         fresh: false,
     }
 }

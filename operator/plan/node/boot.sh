@@ -205,7 +205,8 @@ step_slurmd() {
   local name
   name=$(python3 $here/node.py name)
   mkdir -p /var/spool/slurmd
-  unit slurmd "$slurm/sbin/slurmd -D --conf-server $head -N $name" Delegate=yes
+  # -b: a job may have been given this node, and slurmctld may have called for it, while it was booting already.
+  unit slurmd "$slurm/sbin/slurmd -D -b --conf-server $head -N $name" Delegate=yes
 }
 
 step_register() {

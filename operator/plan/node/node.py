@@ -179,13 +179,13 @@ def watch():
 
 
 def sinfo(settings):
-    """Compact state of each node, {} when the scheduler does not answer."""
+    """Compact state of each node that is not powered down, None when the scheduler does not answer."""
     import subprocess
     command = [settings["image"]["slurmPrefix"] + "/bin/sinfo", "-h", "-N", "-o", "%N %t"]
     try:
         answer = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):
-        return {}
+        return None
     return dict(line.split() for line in answer.stdout.decode().splitlines() if len(line.split()) == 2)
 
 
@@ -197,7 +197,7 @@ def trouble(settings):
     answer = subprocess.run([tool, "show", "slurmd", name], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=20)
     if answer.returncode:
         return words(answer.stderr.decode(errors="replace")) or "slurmd does not answer"
-    state = sinfo(settings).get(name)
+    state = (sinfo(settings) or {}).get(name)
     return None if state in READY else "slurm says %s" % state
 
 

@@ -16,6 +16,7 @@ import node
 
 FOLDER = os.path.join(node.STATE, "demand")
 AGAIN = 60  # seconds after which a gang is asked for again when the operator names no time
+GONE = ("%", "~")  # ends of the state of a node that is powered down, or about to be
 PATIENCE = 30  # seconds after which a node that should power down is told so once more
 
 
@@ -28,15 +29,30 @@ def scontrol(*arguments):
     return text if answer.returncode == 0 else None
 
 
+def queues():
+    """The queues with their present numbers: those of the boot until the operator has told others."""
+    told = {queue["name"]: queue for queue in node.read_json(os.path.join(node.HERE, "queues.json")).get("queues", [])}
+    return [dict(queue, **told.get(queue["name"], {})) for queue in node.config()["queues"]]
+
+
+def standing():
+    """Names of the nodes that always run."""
+    return {"%s-%d" % (queue["name"], slot) for queue in queues() for slot in node.slots(queue["standing"])}
+
+
 def names_of(hostlist):
     return (scontrol("show", "hostnames", hostlist) or "").split() if hostlist else []
 
 
 @contextlib.contextmanager
 def locked():
-    with open(os.path.join(FOLDER, ".lock"), "a") as lock:
+    """The folder itself is the lock: a file would belong to root or to Slurm's user, and shut out the other."""
+    lock = os.open(FOLDER, os.O_RDONLY)
+    try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(lock)
 
 
 def gangs():
@@ -69,7 +85,8 @@ def keep(entry):
 
 def resume(hostlist):
     """Each job's nodes are a gang of their own: the operator launches all of them or none."""
-    left = set(names_of(hostlist))
+    # Nodes that always run are nobody's gang: the operator brings them unasked.
+    left = set(names_of(hostlist)) - standing()
     jobs = resumed_jobs()
     wanted = []
     for job in jobs:
@@ -116,19 +133,39 @@ def suspend(hostlist):
                 keep(dict(entry, slots=slots))
 
 
+def let_stand(said):
+    """A node that always runs by now is no gang's any more, unless it came for the gang and is here."""
+    stand = standing()
+    with locked():
+        for entry in gangs():
+            held = [slot for name, slot in zip(names_in(entry), entry["slots"])
+                    if name not in stand or said.get(name, {}).get("gang") == entry["gang"]]
+            if held != entry["slots"]:
+                keep(dict(entry, slots=held))
+
+
 class Keeper:
     """What the head's loop does about power: remembers what it told slurmctld lately."""
 
     def __init__(self):
         self.told, self.later = {}, {}
 
-    def power_down(self, names, reason):
+    def power_down(self, names, reason, verb="power_down_force"):
+        """Force: their jobs are requeued. Asap: the nodes get no new job and go with the end of those they have."""
         now = time.monotonic()
-        late = [name for name in names if self.told.get(name, 0) + PATIENCE < now]
+        late = [name for name in names if self.told.get((name, verb), -PATIENCE) + PATIENCE <= now]
         if late:
-            # Force: their jobs are requeued, not waited for.
-            scontrol("update", "nodename=" + ",".join(late), "state=power_down_force", "reason=hpcops: " + reason)
-            self.told.update(dict.fromkeys(late, now))
+            scontrol("update", "nodename=" + ",".join(late), "state=" + verb, "reason=hpcops: " + reason)
+            self.told.update(dict.fromkeys([(name, verb) for name in late], now))
+
+    def send_away(self, leaving, states):
+        """Nodes that have to go by the operator's word; `leaving` is its entries, each with the names that are here."""
+        for entry, names in leaving:
+            there = [name for name in names if not states.get(name, "~").endswith(GONE)]
+            if entry.get("hard"):
+                self.power_down(there, words(entry))
+            else:
+                self.power_down([name for name in there if "!" not in states[name]], words(entry), "power_down_asap")
 
     def drop_lost(self, states):
         """A node that came for a job and is down does not come back by itself."""
@@ -142,7 +179,7 @@ class Keeper:
             answer = refused.get(entry["gang"])
             if answer is None:
                 continue
-            self.power_down(names_in(entry), "%s %s" % (answer.get("code"), node.words(str(answer.get("message")), 1000)[:120]))
+            self.power_down(names_in(entry), words(answer))
             if entry["job"] != "0":
                 self.later[entry["job"]] = next_try(answer.get("nextTry"))
 
@@ -153,6 +190,11 @@ class Keeper:
             start = at.astimezone().strftime("%Y-%m-%dT%H:%M:%S")
             if over or scontrol("update", "jobid=" + job, "starttime=" + start) is not None:
                 del self.later[job]
+
+
+def words(answer):
+    """Code and message of what the operator says, as a reason that slurmctld takes."""
+    return "%s %s" % (answer.get("code"), node.words(str(answer.get("message")), 1000)[:120])
 
 
 def next_try(text):

@@ -17,7 +17,8 @@ use crate::intents::{self, Payload};
 use crate::names::{ATTEMPT, CLUSTER, CLUSTER_UID, INSTALLATION, ROLE};
 use crate::node::{USER_DATA_LIMIT, user_data_len};
 use endings::{
-    data_is_kept, no_partial_gang_is_kept, only_ours_is_touched, the_finalizer_goes_last,
+    data_is_kept, no_partial_gang_is_kept, nothing_in_use_is_taken, only_ours_is_touched,
+    the_finalizer_goes_last,
 };
 
 /// A plan beside what it was made from.
@@ -35,7 +36,7 @@ pub struct Case<'a> {
 
 /// Every rule a plan breaks, in words; empty when it breaks none.
 pub fn violations(case: Case<'_>) -> Vec<String> {
-    let rules: [fn(Case<'_>) -> Vec<String>; 12] = [
+    let rules: [fn(Case<'_>) -> Vec<String>; 13] = [
         creates_are_stored_intents,
         tokens_are_derived,
         creates_are_tagged,
@@ -44,6 +45,7 @@ pub fn violations(case: Case<'_>) -> Vec<String> {
         only_ours_is_touched,
         data_is_kept,
         no_partial_gang_is_kept,
+        nothing_in_use_is_taken,
         stopped_means_stopped,
         limits_hold,
         user_data_fits,

@@ -25,6 +25,12 @@ impl Slots {
         self.0.len()
     }
 
+    /// The first alone.
+    #[must_use]
+    pub fn first(&self) -> Self {
+        self.iter().take(1).collect()
+    }
+
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

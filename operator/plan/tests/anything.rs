@@ -22,9 +22,9 @@ use hpc_crds::{
 };
 use hpc_plan::cloud::{Direction, Failure, Kind, Peer, Rule, Tags, Traffic};
 use hpc_plan::cluster::{
-    Account, Demand, Desired, FileSystem, Goal, Group, Instance, InstanceState, Interface,
-    Lifecycle, Object, Observed, Outcome, PlacementGroup, Report, ReportedFleet, Step, Stranger,
-    Volume, VolumeState, plan,
+    Account, Ailing, Demand, Desired, FileSystem, Goal, Group, Ill, Instance, InstanceState,
+    Interface, Lifecycle, Numbers, Object, Observed, Outcome, PlacementGroup, Report,
+    ReportedFleet, Step, Stranger, Volume, VolumeState, WorstNode, plan,
 };
 use hpc_plan::intents::Payload;
 use hpc_plan::names::{ATTEMPT, GANG, MOUNTED, RETAINED, SLOTS};
@@ -343,21 +343,45 @@ fn pools() -> impl Strategy<Value = Vec<PlacementGroup>> {
 fn report() -> impl Strategy<Value = Report> {
     let gang = || one_of(&["", "7-1", "8-1", "9-1"]);
     let queue = || one_of(&["compute", "large", "x", ""]);
-    let fleet = (queue(), gang(), -1..4_i32, slots())
-        .prop_map(|(queue, gang, attempt, ready)| ReportedFleet { queue, gang, attempt, ready });
+    let fleet = || {
+        (queue(), gang(), -1..4_i32, slots())
+            .prop_map(|(queue, gang, attempt, ready)| ReportedFleet { queue, gang, attempt, ready })
+    };
+    let numbers = (queue(), slots(), -1..5_i32).prop_map(|(name, standing, most)| Numbers {
+        name,
+        standing,
+        most,
+        idle_seconds: 600,
+    });
+    let worst = (id("i"), -1..2_i32).prop_map(|(instance_id, exit)| WorstNode {
+        name: "compute-1".into(),
+        instance_id,
+        step: "storage".into(),
+        exit,
+        message: "\"queues\":[ ü".into(),
+    });
+    let more = (vec(fleet(), 0..3), vec(numbers, 0..3), vec(worst, 0..3));
     let demand =
         (gang(), queue(), slots()).prop_map(|(gang, queue, slots)| Demand { gang, queue, slots });
     let state = one_of(&["Ready", "Failed", "Booting", "", "?"]);
-    (id("i"), state, vec(fleet, 0..4), vec(demand, 0..3), any::<bool>()).prop_map(
-        |(instance_id, state, fleets, demand, cut)| Report {
+    (id("i"), state, vec(fleet(), 0..4), vec(demand, 0..3), any::<bool>(), more).prop_map(
+        |(instance_id, state, fleets, demand, cut, (left, queues, worst))| Report {
             instance_id,
             state,
             fleets,
             demand,
             cut,
+            left,
+            queues,
+            worst,
             ..Report::default()
         },
     )
+}
+
+fn ailing() -> impl Strategy<Value = Ailing> {
+    let ill = select(vec![Ill::Impaired, Ill::Event("instance-stop".into())]);
+    (id("i"), ill).prop_map(|(id, ill)| Ailing { id: id.as_str().into(), ill })
 }
 
 fn failure() -> impl Strategy<Value = Failure> {
@@ -396,8 +420,8 @@ prop_compose! {
             prop::bool::weighted(0.9), status(), prop::bool::weighted(0.9),
             prop_oneof![9 => Just(vec![]), 1 => vec(failure(), 1..3)], prop::bool::weighted(0.9)),
         (groups, placement_groups, interfaces, volumes) in (groups(), pools(), interfaces(), volumes()),
-        (instances, file_systems, report, online) in (
-            instances(), file_systems(), option::of(report()), vec(id("i"), 0..3)),
+        (instances, file_systems, report, online, ailing) in (
+            instances(), file_systems(), option::of(report()), vec(id("i"), 0..3), vec(ailing(), 0..3)),
         (document_ready, parameter_exists, stranger, live, cost) in (
             any::<bool>(), any::<bool>(), prop::bool::weighted(0.1),
             select(vec![0, 3, 19, i64::MAX]), select(vec![0, 1_000_000, i64::MAX])),
@@ -413,7 +437,7 @@ prop_compose! {
                 id: "i-9".into(), uid: "0ld".into(), retained: false,
             })),
             groups, placement_groups, interfaces, volumes, instances, file_systems,
-            document_ready, parameter_exists, report,
+            document_ready, parameter_exists, report, ailing,
             agents_online: online.iter().map(|id| id.as_str().into()).collect(),
             installation_instances: live,
             installation_hourly_cost: cost,
@@ -429,9 +453,11 @@ fn desired() -> impl Strategy<Value = Desired> {
         select(vec![vec![], vec![0], vec![2], vec![1, 1]]),
         any::<bool>(),
         prop::bool::weighted(0.1),
+        0..3_i32,
     )
-        .prop_map(|(goal, nodes, storage, dry_run)| {
+        .prop_map(|(goal, nodes, storage, dry_run, more)| {
             let mut desired = Desired { goal, ..cluster(&nodes, storage) };
+            desired.cluster.queues.iter_mut().for_each(|queue| queue.most += more);
             desired.settings.dry_run = dry_run;
             desired
         })

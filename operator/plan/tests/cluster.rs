@@ -540,7 +540,7 @@ fn a_launch_whose_answer_was_lost_is_adopted_though_the_spec_changed() {
         plan.steps.into_iter().filter(|step| matches!(step, Step::Create { .. })).collect();
     world.act(&desired, &creates);
     let mut edited = desired.clone();
-    edited.cluster.head_type = "c5.18xlarge".into();
+    edited.cluster.key_name = Some("another".into());
     until(&mut world, &edited, ready);
     assert_eq!((world.live("head"), world.ledger.launched["head"]), (1, 1));
 }

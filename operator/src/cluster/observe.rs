@@ -53,6 +53,7 @@ fn query(desired: &Desired, status: &HpcClusterStatus) -> Query {
         parameter: desired.owner.parameter(),
         file_systems: file_systems(status),
         list_file_systems: is_leaving || !is_steady,
+        status_poll: desired.settings.status_poll,
         // The two looks before the finalizer goes must be two.
         fresh: is_leaving,
     }

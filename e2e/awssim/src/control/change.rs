@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::SignedDuration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -9,7 +10,7 @@ use super::{Refusal, Scene, account_id};
 use crate::call::Call;
 use crate::capacity::Pool;
 use crate::clock::Delay;
-use crate::ec2::{self, Agent, Fate, PlannedFate};
+use crate::ec2::{self, Agent, Fate, Health, PlannedFate};
 use crate::effect::Effect;
 use crate::fault::Fault;
 use crate::hold::Then;
@@ -134,6 +135,19 @@ struct InstanceChange {
     code: Option<String>,
     message: Option<String>,
     agent: Option<AgentChange>,
+    #[serde(default)]
+    impaired: bool,
+    event: Option<EventChange>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct EventChange {
+    code: String,
+    #[serde(default)]
+    description: String,
+    /// Seconds from now until AWS acts.
+    in_seconds: u32,
 }
 
 #[derive(Deserialize, Clone, Copy)]
@@ -144,7 +158,7 @@ enum AgentChange {
     Never,
 }
 
-/// Ends an instance, or changes its agent.
+/// Ends an instance, or changes its agent or its health.
 pub fn instance(scene: &Scene<'_>, id: &str, verb: &str) -> Result<Value, Refusal> {
     let wanted: InstanceChange = scene.asked.decode()?;
     let place = scene.shared.state().locate(id);
@@ -159,12 +173,26 @@ pub fn instance(scene: &Scene<'_>, id: &str, verb: &str) -> Result<Value, Refusa
     scene.shared.work(&account, &region, |call| match verb {
         "terminate" => ec2::terminate_by_id(call, id, &why),
         "fail" => ec2::fail(call, id, &why),
+        "health" => change_health(call, id, wanted.impaired, wanted.event),
         _ => change_agent(call, id, agent),
     });
-    if ["terminate", "fail", "agent"].contains(&verb) {
+    if ["terminate", "fail", "health", "agent"].contains(&verb) {
         return Ok(done());
     }
-    Err(Refusal::not_found(format!("no verb {verb}: terminate, fail or agent")))
+    Err(Refusal::not_found(format!("no verb {verb}: terminate, fail, health or agent")))
+}
+
+/// What `DescribeInstanceStatus` says from now on.
+fn change_health(call: &mut Call<'_>, id: &str, impaired: bool, event: Option<EventChange>) {
+    let now = call.now;
+    let Some(instance) = call.region.ec2.instances.get_mut(id) else {
+        return;
+    };
+    let event = event.map(|event| {
+        let at = now + SignedDuration::from_secs(event.in_seconds.into());
+        (event.code, event.description, at)
+    });
+    instance.health = Health { impaired_since: impaired.then_some(now), event };
 }
 
 fn change_agent(call: &mut Call<'_>, id: &str, wanted: AgentChange) {

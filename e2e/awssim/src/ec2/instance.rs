@@ -116,6 +116,8 @@ pub struct Instance {
     pub address_at: Timestamp,
     /// From when its status checks are ok.
     pub status_ok_at: Timestamp,
+    /// What a test wants its status checks and its events to say.
+    pub health: Health,
     /// Now.
     pub state: InstanceState,
     /// Why it goes or went.
@@ -130,6 +132,15 @@ pub struct Instance {
     pub has_body: bool,
     /// What IMDS hands out.
     pub credentials: Option<RoleCredentials>,
+}
+
+/// What a test wants `DescribeInstanceStatus` to say of an instance.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Health {
+    /// Since when its checks fail.
+    pub impaired_since: Option<Timestamp>,
+    /// What AWS is going to do to it: code, description and time.
+    pub event: Option<(String, String, Timestamp)>,
 }
 
 /// IMDS options of a launch.

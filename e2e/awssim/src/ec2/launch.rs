@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::instance::{Agent, Instance, InstanceState};
+use super::instance::{Agent, Health, Instance, InstanceState};
 use super::instance_render::render_reservation;
 use super::interface::{self, Attachment, InterfaceType, NewInterface};
 use super::launch_check::{self, Checked};
@@ -155,6 +155,7 @@ impl Launch<'_> {
             usable_at: call.after(Delay::Usable, &id),
             address_at: call.after(Delay::Address, &id),
             status_ok_at: call.after(Delay::StatusOk, &id),
+            health: Health::default(),
             state: InstanceState::Pending,
             reason: None,
             transition: String::new(),

@@ -35,7 +35,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 pub use groups::SecurityGroup;
-pub use instance::{Agent, Fate, Instance, InstanceState};
+pub use instance::{Agent, Fate, Health, Instance, InstanceState};
 pub use interface::{
     Interface, InterfaceType, NewInterface, create as create_interface, remove as remove_interface,
 };

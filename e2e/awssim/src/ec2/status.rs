@@ -9,8 +9,13 @@ use crate::call::Call;
 use crate::ledger::Tags;
 use crate::wire::{ApiError, Params};
 
-const FILTERS: [&str; 4] =
-    ["availability-zone", "instance-state-name", "instance-status.status", "system-status.status"];
+const FILTERS: [&str; 5] = [
+    "availability-zone",
+    "event.code",
+    "instance-state-name",
+    "instance-status.status",
+    "system-status.status",
+];
 
 /// `DescribeInstanceStatus`: running ones only, unless all are asked for.
 pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> {
@@ -48,6 +53,9 @@ pub fn describe(call: &mut Call<'_>, params: Params) -> Result<Value, ApiError> 
 }
 
 fn value(call: &Call<'_>, instance: &Instance, name: &str) -> Vec<String> {
+    if name == "event.code" {
+        return instance.health.event.iter().map(|(code, ..)| code.clone()).collect();
+    }
     let value = match name {
         "availability-zone" => &instance.zone,
         "instance-state-name" => instance.state.wire().0,
@@ -59,6 +67,8 @@ fn value(call: &Call<'_>, instance: &Instance, name: &str) -> Vec<String> {
 fn verdict(call: &Call<'_>, instance: &Instance) -> &'static str {
     if !instance.is_up() {
         "not-applicable"
+    } else if instance.health.impaired_since.is_some() {
+        "impaired"
     } else if instance.status_ok_at <= call.now {
         "ok"
     } else {
@@ -72,14 +82,24 @@ fn render(call: &Call<'_>, instance: &Instance) -> Value {
     let reachability = match verdict {
         "ok" => json!([{"name": "reachability", "status": "passed"}]),
         "initializing" => json!([{"name": "reachability", "status": "initializing"}]),
+        "impaired" => {
+            let since = instance.health.impaired_since.map(|since| since.to_string());
+            json!([{"name": "reachability", "status": "failed", "impairedSince": since}])
+        }
         _ => json!([]),
     };
+    let events = instance.health.event.iter().map(|(code, description, time)| {
+        let id = format!("instance-event-{}", instance.id.trim_start_matches("i-"));
+        let not_before = time.to_string();
+        json!({"code": code, "description": description, "instanceEventId": id, "notBefore": not_before})
+    });
+    let events: Vec<_> = events.collect();
     json!({
         "instanceId": instance.id,
         "availabilityZone": instance.zone,
         "instanceState": {"code": code, "name": state},
         "systemStatus": {"status": verdict, "details": reachability},
         "instanceStatus": {"status": verdict, "details": reachability},
-        "eventsSet": [],
+        "eventsSet": events,
     })
 }

@@ -113,6 +113,32 @@ async fn a_launch_can_fail_after_its_answer_and_says_why() {
 }
 
 #[tokio::test]
+async fn status_checks_and_events_are_told_of_running_instances_and_can_be_filtered() {
+    let lab = Lab::start().await;
+    let id = lab.launch(&[]).await.first("instanceId");
+    lab.until("it runs", async || lab.state(&id).await == "running").await;
+    let event =
+        json!({"code": "instance-retirement", "description": "old hardware", "inSeconds": 60});
+    let health = |impaired: bool, event: Value| json!({"impaired": impaired, "event": event});
+    for (change, expected) in [
+        (health(false, Value::Null), [0, 0]),
+        (health(true, Value::Null), [1, 0]),
+        (health(true, event.clone()), [1, 1]),
+        (health(false, event), [0, 1]),
+    ] {
+        lab.control("POST", &format!("instances/{id}/health"), change).await;
+        let filters =
+            [("instance-status.status", "impaired"), ("event.code", "instance-retirement")];
+        for ((name, value), count) in filters.into_iter().zip(expected) {
+            let filter = [("Filter.1.Name", name), ("Filter.1.Value.1", value)];
+            let answer = lab.ec2("DescribeInstanceStatus", &filter).await;
+            assert_eq!(answer.all("instanceId").len(), count, "{name}: {}", answer.body);
+            assert_eq!(answer.all("notBefore").len(), count * expected[1], "{}", answer.body);
+        }
+    }
+}
+
+#[tokio::test]
 async fn an_agent_registers_only_with_a_profile_and_when_nothing_forbids_it() {
     let lab = Lab::start().await;
     let profile = ("IamInstanceProfile.Name", "hpcops-node");

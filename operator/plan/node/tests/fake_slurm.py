@@ -2,7 +2,7 @@
 """Slurm's commands in small, by the name they are called with. What they know is jobs.json beside their folder.
 
 Files beside jobs.json make them misbehave: `down` (no answer), `full` (sbatch refuses), `mute` (sbatch takes the
-job and loses its answer)."""
+job and loses its answer), `stubborn` (scontrol refuses)."""
 import json
 import os
 import sys
@@ -61,6 +61,8 @@ def scancel():
 def scontrol():
     if ARGUMENTS[:2] == ["show", "hostnames"]:
         print(ARGUMENTS[2].replace(",", "\n"))
+    elif is_set("stubborn"):
+        sys.exit("slurm_reconfigure error: Invalid node name specified")
     else:
         with open(os.path.join(TOP, "scontrol.log"), "a") as file:
             file.write(" ".join(ARGUMENTS) + "\n")

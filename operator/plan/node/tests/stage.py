@@ -28,6 +28,8 @@ class Head:
         self.slurm = self.make("slurm")
         os.chmod(self.slurm, 0o777)  # jobs.json is written by root and by the user
         self.make("slurm/bin")
+        self.make("slurm/etc")
+        self.write("slurm/etc/slurm.conf", "SlurmUser=slurm\n")
         shutil.copy(os.path.join(HERE, "fake_slurm.py"), os.path.join(self.slurm, "fake"))
         os.chmod(os.path.join(self.slurm, "fake"), 0o755)
         for name in ("sbatch", "squeue", "scancel", "scontrol", "sinfo"):

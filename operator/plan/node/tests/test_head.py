@@ -22,7 +22,7 @@ sys.path.insert(0, render.NODE)
 
 class Service(http.server.BaseHTTPRequestHandler):
     """Metadata service and SSM in one: remembers what was put."""
-    puts, headers_seen, fails = [], [], 0
+    puts, headers_seen, fails, answers = [], [], 0, None
 
     def answer(self, text, code=200):
         self.send_response(code)
@@ -41,6 +41,10 @@ class Service(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         body = self.rfile.read(int(self.headers["content-length"])).decode()
+        if self.headers["x-amz-target"].endswith("GetParameter"):
+            if Service.answers is None:
+                return self.answer('{"__type":"ParameterNotFound"}', 400)
+            return self.answer(json.dumps({"Parameter": {"Value": json.dumps(Service.answers)}}))
         if Service.fails:
             Service.fails -= 1
             return self.answer('{"__type":"ThrottlingException"}', 400)
@@ -65,7 +69,7 @@ class Case(unittest.TestCase):
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
         self.addCleanup(server.shutdown)
-        Service.puts, Service.headers_seen, Service.fails = [], [], 0
+        Service.puts, Service.headers_seen, Service.fails, Service.answers = [], [], 0, None
         url = "http://127.0.0.1:%d/" % server.server_address[1]
         self.node.IMDS = url + "latest/"
         os.environ["AWS_ENDPOINT_URL"] = url
@@ -79,21 +83,24 @@ class Case(unittest.TestCase):
             "name": name, "ip": ip, "instanceId": "i-" + name, "step": step, "exit": code, "message": message,
             "queue": name.rpartition("-")[0], "gang": gang, "attempt": attempt}))
 
-    def look(self, told=None):
-        return self.head.look({} if told is None else told, self.keeper)
+    def look(self, told=None, leaving=()):
+        return self.head.look({} if told is None else told, self.keeper, leaving)
 
-    def updates(self):
+    def calls(self):
         try:
             return self.stage.read("slurm/scontrol.log").splitlines()
         except FileNotFoundError:
             return []
 
+    def updates(self):
+        return [line for line in self.calls() if line != "reconfigure"]
+
 
 class Configuration(Case):
     def test_every_node_is_declared_with_its_cores(self):
         text = self.head.slurm_conf("slurm")
-        self.assertIn("NodeName=compute-[1-2] CPUs=36 RealMemory=180000 Weight=1 State=UNKNOWN\n", text)
-        self.assertIn("NodeName=compute-[3-4] CPUs=36 RealMemory=180000 Weight=9 State=CLOUD\n", text)
+        self.assertIn("NodeName=compute-[1-2] CPUs=36 RealMemory=180000 Weight=1 State=CLOUD\n", text)
+        self.assertIn("NodeName=compute-[3-1000] CPUs=36 RealMemory=180000 Weight=9 State=CLOUD\n", text)
         self.assertIn("PartitionName=compute Nodes=compute-[1-4] Default=YES MaxTime=INFINITE State=UP SuspendTime=300\n", text)
         self.assertIn("SuspendExcNodes=compute-[1-2]\n", text)
         self.assertIn("(10.0.0.10)\n", text)
@@ -104,14 +111,78 @@ class Configuration(Case):
         self.stage.config["queues"] = [{"name": "empty", "standing": "", "most": 0, "idleSeconds": 1, "cpus": 1, "memoryMiB": 1}]
         self.stage.write("config.json", json.dumps(self.stage.config))
         text = self.head.slurm_conf("root")
-        self.assertIn("\nNodeName=nobody State=FUTURE\n", text)
         self.assertIn('PartitionName=empty Nodes="" ', text)
 
     def test_names_not_seen_yet_resolve_to_nowhere_on_the_head_only(self):
         self.says("compute-1", "10.0.0.11")
-        self.head.slurm_conf("root")
+        known = self.head.wanted()
+        self.head.publish_hosts(self.head.registrations(known), known)
         self.assertIn("10.0.0.11 compute-1\n127.0.0.2 compute-2\n", self.stage.read("hosts"))
         self.assertEqual(self.stage.read("state/hosts"), "10.0.0.11 compute-1\n")
+
+
+class Numbers(Case):
+    """What the operator says of the queues while they run."""
+
+    def tell(self, standing, most, idle=300):
+        self.head.heed({"queues": [{"name": "compute", "standing": standing, "most": most, "idleSeconds": idle}]}, self.keeper)
+
+    def conf(self):
+        return self.stage.read("slurm/etc/slurm.conf")
+
+    def test_changed_numbers_are_taken_over_without_a_node_being_added_or_taken(self):
+        self.look()
+        self.tell("1-3", 6, 20)
+        report = self.look()
+        self.assertEqual(report["queues"], [{"name": "compute", "standing": "1-3", "most": 6, "idleSeconds": 20}])
+        for line in ("NodeName=compute-[1-3] ", "NodeName=compute-[4-1000] ", "Nodes=compute-[1-6] ", "SuspendTime=20\n",
+                     "SuspendExcNodes=compute-[1-3]\n", "SlurmUser=slurm\n"):
+            self.assertIn(line, self.conf())
+        self.look()
+        self.assertEqual(self.calls(), ["reconfigure"] * 2, "once for each change")
+
+    def test_a_scheduler_that_does_not_take_them_is_told_again(self):
+        self.tell("", 1)
+        self.stage.write("slurm/stubborn", "")
+        self.look()
+        self.stage.remove("slurm/stubborn")
+        self.look()
+        self.assertIn("Nodes=compute-[1] ", self.conf())
+        self.assertEqual(self.calls(), ["reconfigure"])
+
+    def test_a_node_beyond_the_numbers_gets_no_new_job_and_stays_in_sight_until_it_has_left(self):
+        self.says("compute-2", "10.0.0.12")
+        self.tell("1", 1)
+        entry = {"queue": "compute", "gang": "", "attempt": 1, "slots": "2", "hard": False, "code": "QueueShrinks", "message": "x"}
+        for state, left in (("mix", []), ("drng!", []), ("idle%", ["2"])):
+            self.states(compute_2=state)
+            report = self.look(leaving=[entry])
+            self.assertEqual([found["ready"] for found in report["left"]], left, state)
+            self.assertIn("Nodes=compute-[1-2] ", self.conf())
+        self.assertIn("update nodename=compute-2 state=power_down_asap reason=hpcops: QueueShrinks x", self.updates())
+        self.assertEqual(len([line for line in self.updates() if "power_down" in line]), 1)
+        self.look()
+        self.assertIn("Nodes=compute-[1] ", self.conf())
+        self.assertEqual(self.stage.read("state/hosts"), "")
+
+    def test_a_broken_node_is_powered_down_with_its_job_and_another_launch_is_left_alone(self):
+        self.states(compute_1="alloc", compute_2="idle")
+        self.says("compute-1", "10.0.0.11", attempt=2)
+        entry = {"queue": "compute", "gang": "", "slots": "1", "hard": True, "code": "Impaired", "message": "x"}
+        for attempt in (1, 2):
+            self.look(leaving=[dict(entry, attempt=attempt)])
+            downs = [line for line in self.updates() if "power_down_force" in line]
+            self.assertEqual(len(downs), attempt - 1)
+
+    def test_a_node_of_a_gang_that_is_to_stand_by_now_is_still_the_gangs(self):
+        for gang, slots in (("7-1", [3]), ("8-1", [4])):
+            self.power.keep({"gang": gang, "job": "7", "queue": "compute", "slots": slots})
+        self.says("compute-3", "10.0.0.13", gang="7-1")
+        self.states(compute_3="alloc")
+        self.tell("1-4", 4)
+        report = self.look()
+        self.assertEqual([entry["gang"] for entry in report["demand"]], ["7-1"], "the other one never came")
+        self.assertEqual([entry["gang"] for entry in report["fleets"]], ["7-1"])
 
 
 class Addresses(Case):
@@ -138,7 +209,7 @@ class Addresses(Case):
         self.says("intruder", "10.0.0.66")
         self.says("compute-1", "10.0.0.11; rm -rf /")
         self.stage.write("state/nodes/compute-2.json", '{"ip": "10.0')
-        self.assertEqual(self.head.registrations(), {})
+        self.assertEqual(self.head.registrations(self.head.wanted()), {})
 
     def test_the_rest_of_etc_hosts_stays(self):
         self.stage.write("hosts", "127.0.0.1 localhost\n10.9.9.9 licence")
@@ -195,7 +266,7 @@ class Report(Case):
     def test_a_long_report_is_compressed_and_nothing_is_left_out(self):
         now = 1796000000000
         for job in range(200):
-            self.power.keep({"gang": "%d-%d" % (4711 + job, now + 37 * job), "job": str(job), "queue": "compute", "slots": [1 + job]})
+            self.power.keep({"gang": "%d-%d" % (4711 + job, now + 37 * job), "job": str(job), "queue": "compute", "slots": [3 + job]})
         text = self.head.text_of(self.look(), 7)
         self.assertLessEqual(len(text), 4096)
         found = self.unpacked(text)

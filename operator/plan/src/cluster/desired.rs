@@ -6,7 +6,7 @@ use hpc_crds::{
     DeletionPolicy, DeploymentType, HpcCluster, Multithreading, NetworkInterface, Placement,
     QueueSpec, UserSpec,
 };
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::cloud::{SubnetId, Tags};
 use crate::names::{IGNORE_PREDECESSOR, Owner, PAUSED};
@@ -37,6 +37,8 @@ pub struct Settings {
     pub capacity_backoff: Duration,
     /// Between two looks at what the jobs of a queue that can grow want.
     pub demand_poll: Duration,
+    /// Least time between two looks at the health of machines.
+    pub status_poll: Duration,
     /// Between the two observations that let the finalizer go.
     pub finalizer_gap: Duration,
 }
@@ -55,6 +57,7 @@ impl Default for Settings {
             lookup_window: Duration::from_mins(5),
             capacity_backoff: Duration::from_secs(30),
             demand_poll: Duration::from_secs(10),
+            status_poll: Duration::from_mins(1),
             finalizer_gap: Duration::from_secs(5),
         }
     }
@@ -166,6 +169,20 @@ pub struct Queue {
     pub local_scratch: String,
 }
 
+/// What may change of a queue while it runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Numbers {
+    /// Its name.
+    pub name: String,
+    /// Its nodes that always run.
+    pub standing: Slots,
+    /// Number of its last node.
+    pub most: i32,
+    /// Seconds after which a node that came for a job and has none leaves.
+    pub idle_seconds: u64,
+}
+
 /// A Lustre file system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Storage {
@@ -265,6 +282,18 @@ impl Queue {
             grouped: spec.placement == Some(Placement::Cluster),
             multithreading: spec.multithreading == Multithreading::Enabled,
             local_scratch: spec.local_scratch.mount_path.clone(),
+        }
+    }
+}
+
+impl Queue {
+    /// What the scheduler is told of it while it runs.
+    pub fn numbers(&self) -> Numbers {
+        Numbers {
+            name: self.name.clone(),
+            standing: self.nodes.clone(),
+            most: self.most,
+            idle_seconds: self.idle_timeout.as_secs(),
         }
     }
 }

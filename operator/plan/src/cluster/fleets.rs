@@ -13,7 +13,7 @@ use super::desired::Queue;
 use super::growth;
 use super::launch;
 use super::making::{Absence, Making, newer};
-use super::observed::Instance;
+use super::observed::{Instance, ReportedFleet};
 use super::part::{Part, Verdict, View, attempt_of};
 use super::preflight::{self, Ask};
 use super::step::Step;
@@ -68,7 +68,11 @@ pub(super) struct Fleet<'a> {
 impl<'a> Fleet<'a> {
     /// The nodes that always run.
     pub fn standing(view: &'a View<'a>, queue: &'a Queue) -> Self {
-        Self::new(view, queue, "", Some(queue.nodes.clone()))
+        // A node that came for a job and is to stay by now stands for the one that always runs.
+        let role = queue_role(&queue.name);
+        let live = view.instances(&role).filter(|node| node.state.is_live());
+        let held = live.filter(|node| !gang_of(node).is_empty()).filter_map(slot_of).collect();
+        Self::new(view, queue, "", Some(queue.nodes.without(&held)))
     }
 
     pub fn new(view: &'a View<'a>, queue: &'a Queue, gang: &'a str, wanted: Option<Slots>) -> Self {
@@ -123,14 +127,21 @@ impl<'a> Fleet<'a> {
 
     /// Whether the scheduler can use a node; what it said of an earlier launch does not count.
     pub fn is_ready(&self, node: &Instance) -> bool {
+        let report = self.view.observed.report.as_ref();
+        report.is_some_and(|report| self.is_among(&report.fleets, node))
+    }
+
+    /// Whether a part of the report speaks of this very launch of a node.
+    pub fn is_among(&self, told: &[ReportedFleet], node: &Instance) -> bool {
         let attempt = attempt_of(&node.tags);
         let Some(slot) = slot_of(node) else { return false };
-        let fleets = self.view.observed.report.iter().flat_map(|report| &report.fleets);
-        let mut own = fleets.filter(|told| told.queue == self.queue.name && told.gang == self.gang);
+        let mut own =
+            told.iter().filter(|told| told.queue == self.queue.name && told.gang == self.gang);
         own.any(|told| told.attempt == attempt && told.ready.contains(slot))
     }
 
-    /// Ends what was given up, what has no slot any more, and second holders of a slot.
+    /// Ends what was given up, what has left, what has no slot any more and no job, and second
+    /// holders of a slot.
     pub fn cleanup(&self) -> Part {
         let mut ends = vec![];
         let given_up =
@@ -140,6 +151,13 @@ impl<'a> Fleet<'a> {
             ends.push(Step::Terminate { instances: given_up, because: intent.reason.clone() });
         }
         let surplus = self.surplus();
+        for (node, because) in
+            self.members().filter_map(|node| Some((node, self.is_useless(node)?)))
+        {
+            if !surplus.contains(&node.id) {
+                ends.push(Step::Terminate { instances: vec![node.id.clone()], because });
+            }
+        }
         if !surplus.is_empty() {
             let because = format!("queue {} has no slot for them", self.queue.name);
             ends.push(Step::Terminate { instances: surplus, because });
@@ -153,7 +171,10 @@ impl<'a> Fleet<'a> {
         let mut members: Vec<_> = self.members().collect();
         members.sort_by_key(|node| std::cmp::Reverse(attempt_of(&node.tags)));
         let surplus = members.into_iter().filter(|node| {
-            !slot_of(node).is_some_and(|slot| wanted.contains(slot) && taken.insert(slot))
+            let slot = slot_of(node);
+            let is_first = slot.is_some_and(|slot| taken.insert(slot));
+            let has_place = is_first && slot.is_some_and(|slot| wanted.contains(slot));
+            !(has_place || is_first && self.is_asked_to_leave(node))
         });
         surplus.map(|node| node.id.clone()).collect()
     }
@@ -215,8 +236,13 @@ impl<'a> Fleet<'a> {
         let seen = self.seen.iter().map(|node| attempt_of(&node.tags)).max().unwrap_or_default();
         let rungs = self.rungs(missing);
         let once = !self.gang.is_empty();
-        let making =
-            Making { seen, first, once, ..Making::new(&self.thing, rungs, Absence::Ended) };
+        let making = Making {
+            seen,
+            first,
+            once,
+            probes: !once,
+            ..Making::new(&self.thing, rungs, Absence::Ended)
+        };
         making.pursue(self.view, |payload, attempt| launch::gang(self, payload, attempt))
     }
 

@@ -7,7 +7,7 @@ use crate::names::slots_of;
 
 use super::fleets::{Fleet, slot_of};
 use super::making::give_up;
-use super::observed::Instance;
+use super::observed::{Instance, WorstNode};
 use super::part::{Part, Verdict, attempt_of};
 use super::wait::Wait;
 
@@ -31,7 +31,7 @@ impl<'a> Fleet<'a> {
     }
 
     /// Instances of an attempt no intent speaks of: the status was lost. Their record is made
-    /// again; a gang with a ready node was whole before.
+    /// again; a gang with a ready node was whole before, unless a boot step failed on another.
     fn adopt(&self, attempt: i32) -> Option<Part> {
         let mut gang = self.seen.iter().filter(|node| attempt_of(&node.tags) == attempt).peekable();
         let first = gang.peek()?;
@@ -42,7 +42,8 @@ impl<'a> Fleet<'a> {
             ..Payload::default()
         };
         let ids: Vec<_> = gang.clone().map(|node| node.id.0.clone()).collect();
-        let was_whole = gang.any(|node| self.is_ready(node));
+        let failed = gang.clone().any(|node| self.failed_step(node).is_some());
+        let was_whole = !failed && gang.any(|node| self.is_ready(node));
         let proposal = Proposal {
             owner: &self.view.desired.owner,
             thing: &self.thing,
@@ -107,10 +108,21 @@ impl<'a> Fleet<'a> {
             return (age >= self.view.desired.settings.lookup_window || seen > 0)
                 .then(|| self.await_members(intent, seen, wanted));
         }
+        if let Some(failed) = self.crew(intent).find_map(|node| self.failed_step(node)) {
+            return Some(give_up(self.view, intent, Cause::BootFailed, failed));
+        }
         if age >= self.view.desired.settings.boot_timeout && !self.is_left_out() {
             return Some(give_up(self.view, intent, Cause::BootTimeout, self.late(ready, wanted)));
         }
         Some(self.verdict_of_nodes())
+    }
+
+    /// The boot step that failed on a node, with its last words.
+    pub(super) fn failed_step(&self, node: &Instance) -> Option<String> {
+        let mut told = self.view.observed.report.iter().flat_map(|report| &report.worst);
+        let worst = told.find(|told| told.exit != 0 && told.instance_id == node.id.0)?;
+        let WorstNode { name, step, exit, message, .. } = worst;
+        Some(format!("boot step '{step}' of {name} failed with exit code {exit}: {message}"))
     }
 
     /// Whether the report was too long to speak of this gang.

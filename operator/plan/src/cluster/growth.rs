@@ -15,8 +15,9 @@ use crate::intents::{self, Cause, Payload};
 use crate::names::{HEAD, queue_role};
 use crate::slots::Slots;
 
-use super::desired::Queue;
-use super::fleets::{Fleet, gang_of, place};
+use super::desired::{Numbers, Queue};
+use super::fleets::{Fleet, gang_of, place, slot_of};
+use super::leaving::{self, Leave};
 use super::making::reason_of;
 use super::observed::Report;
 use super::part::{Part, Verdict, View};
@@ -26,6 +27,8 @@ use super::wait::Wait;
 
 /// Most answers one parameter holds.
 const MOST_ANSWERS: usize = 12;
+/// Most bytes of a parameter.
+const LONGEST_ANSWER: usize = 4096;
 /// Longest message of one answer.
 const LONGEST_MESSAGE: usize = 160;
 
@@ -50,23 +53,26 @@ pub(super) fn gangs<'a>(view: &'a View<'a>, queue: &'a Queue) -> Vec<Fleet<'a>> 
     });
     let names = asked.map(|asked| asked.gang.as_str()).chain(seen).chain(known);
     let names: BTreeSet<&str> = names.filter(|gang| !gang.is_empty()).collect();
-    let wanted = |gang: &str| report.and_then(|report| slots(report, queue, gang));
+    let wanted = |gang: &str| report.and_then(|report| slots(view, report, (queue, gang)));
     names.into_iter().map(|gang| Fleet::new(view, queue, gang, wanted(gang))).collect()
 }
 
 /// What the scheduler says: only a head that is up speaks for it.
-fn scheduler<'a>(view: &View<'a>) -> Option<&'a Report> {
+pub(super) fn scheduler<'a>(view: &View<'a>) -> Option<&'a Report> {
     let head = view.instances(HEAD).find(|head| head.state.is_live())?;
     let report = view.observed.report.as_ref()?;
     (report.instance_id == head.id.0 && report.state == "Ready").then_some(report)
 }
 
 /// The nodes a gang is asked to have; nothing while nobody can say. Nodes that always run are
-/// nobody's gang, and of two gangs that ask for one node the first has it.
-fn slots(report: &Report, queue: &Queue, gang: &str) -> Option<Slots> {
-    let mut taken = queue.nodes.clone();
+/// nobody's gang, and of two gangs that ask for one node the first has it. What a gang has already
+/// it keeps, whatever has become of the queue since.
+fn slots(view: &View<'_>, report: &Report, (queue, gang): (&Queue, &str)) -> Option<Slots> {
+    let mut taken = Slots::default();
     for asked in report.demand.iter().filter(|asked| asked.queue == queue.name) {
-        let free = asked.slots.iter().filter(|slot| *slot <= queue.most);
+        let here = here(view, queue, &asked.gang);
+        let may_come = |slot: i32| slot <= queue.most && !queue.nodes.contains(slot);
+        let free = asked.slots.iter().filter(|slot| here.contains(*slot) || may_come(*slot));
         let free = free.collect::<Slots>().without(&taken);
         if asked.gang == gang {
             return Some(free);
@@ -74,6 +80,13 @@ fn slots(report: &Report, queue: &Queue, gang: &str) -> Option<Slots> {
         taken = taken.iter().chain(free.iter()).collect();
     }
     (!report.cut).then(Slots::default)
+}
+
+/// The nodes of a gang that live.
+fn here(view: &View<'_>, queue: &Queue, gang: &str) -> Slots {
+    let role = queue_role(&queue.name);
+    let nodes = view.instances(&role).filter(|node| node.state.is_live() && gang_of(node) == gang);
+    nodes.filter_map(slot_of).collect()
 }
 
 impl Fleet<'_> {
@@ -158,11 +171,29 @@ impl Fleet<'_> {
                 self.is_over(own).then(|| Refusal::of(self.view, own))
             }
             Some(_) => None,
-            None => self.held_back(missing).or_else(|| {
+            None => self.beyond().or_else(|| self.held_back(missing)).or_else(|| {
                 let excess = self.over_limit(missing)?;
                 Some(Refusal { reason: excess.reason, message: excess.message, next_try: None })
             }),
         }
+    }
+
+    /// Nodes that the queue has no more: the scheduler did not know yet when it asked.
+    fn beyond(&self) -> Option<Refusal> {
+        let under_way = self.intent.is_some_and(|own| own.state != IntentState::Abandoned);
+        let asked = scheduler(self.view)?.demand.iter();
+        let asked = asked.filter(|asked| asked.queue == self.queue.name && asked.gang == self.gang);
+        let last = asked.flat_map(|asked| asked.slots.iter()).max()?;
+        let most = self.queue.most;
+        let refused = last > most && !under_way && self.members().next().is_none();
+        refused.then(|| Refusal {
+            reason: Reason::TooFewNodes,
+            message: format!(
+                "node {last} of queue {} is wanted, maxNodes is {most}",
+                self.queue.name
+            ),
+            next_try: None,
+        })
     }
 
     /// Whether the ladder of an attempt that was given up has no further rung.
@@ -230,19 +261,63 @@ struct Answer {
     next_try: Option<Time>,
 }
 
-/// Tells the head what cannot be had, when that is not what it was told last.
-pub(super) fn answers(view: &View<'_>) -> Part {
-    if scheduler(view).is_none() {
-        return Part::ready("");
+/// All that the head is told, while there is anything to tell.
+#[derive(Serialize)]
+struct Word {
+    v: i32,
+    answers: Vec<Answer>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    queues: Vec<Numbers>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    leave: Vec<Leave>,
+}
+
+impl Word {
+    fn new(view: &View<'_>, report: &Report) -> Self {
+        let answers = refusals(view).map(|(gang, refusal)| answer(gang, &refusal));
+        Self {
+            v: 1,
+            answers: answers.take(MOST_ANSWERS).collect(),
+            queues: numbers(view, report),
+            leave: leaving::told(view),
+        }
     }
-    let answers: Vec<_> = refusals(view).map(|(gang, refusal)| answer(gang, &refusal)).collect();
+
+    /// What the parameter has room for; what is left out is told when the rest is done.
+    fn text(mut self) -> String {
+        loop {
+            let text = serde_json::to_string(&self).unwrap_or_default();
+            let fits = text.len() <= LONGEST_ANSWER;
+            if fits || (self.leave.pop().is_none() && self.answers.pop().is_none()) {
+                return text;
+            }
+        }
+    }
+}
+
+/// The numbers of the queues, once they are others than the head booted with.
+fn numbers(view: &View<'_>, report: &Report) -> Vec<Numbers> {
+    let wanted: Vec<_> = view.desired.cluster.queues.iter().map(Queue::numbers).collect();
+    let told = view.observed.notes.get(&view.desired.owner.answers());
+    let is_told = told.is_some_and(|told| told.contains("\"queues\":["));
+    let differs = !report.queues.is_empty() && report.queues != wanted;
+    if is_told || differs { wanted } else { vec![] }
+}
+
+/// Tells the head what cannot be had, what its queues are and which nodes leave, when that is not
+/// what it was told last.
+pub(super) fn answers(view: &View<'_>) -> Part {
+    let Some(report) = scheduler(view) else {
+        return Part::ready("");
+    };
+    let word = Word::new(view, report);
     let parameter = view.desired.owner.answers();
     let told = view.observed.notes.get(&parameter);
-    if answers.is_empty() && told.is_none() {
+    let says_nothing = word.answers.is_empty() && word.queues.is_empty() && word.leave.is_empty();
+    if says_nothing && told.is_none() {
         return Part::ready("");
     }
-    let few: Vec<_> = answers.into_iter().take(MOST_ANSWERS).collect();
-    let text = serde_json::json!({"v": 1, "answers": few}).to_string();
+    let text = word.text();
     if told == Some(&text) {
         return Part::ready("");
     }
@@ -261,7 +336,8 @@ fn refusals(view: &View<'_>) -> impl Iterator<Item = (String, Refusal)> {
         let gangs = gangs(view, queue);
         let refused = gangs.iter().filter_map(|gang| {
             let missing = gang.missing();
-            let refusal = (!missing.is_empty()).then(|| gang.refused(&missing)).flatten()?;
+            let refused = || (!missing.is_empty()).then(|| gang.refused(&missing)).flatten();
+            let refusal = gang.beyond().or_else(refused)?;
             Some((gang.gang.to_owned(), refusal))
         });
         refused.collect::<Vec<_>>()

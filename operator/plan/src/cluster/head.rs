@@ -14,7 +14,7 @@ use super::part::{Part, View, attempt_of};
 use super::preflight::{self, Ask};
 use super::step::{Body, InterfaceBody, Step, VolumeBody};
 use super::wait::Wait;
-use super::{boot, launch};
+use super::{ailing, boot, launch};
 
 /// Interface, volume, machine, agent, boot.
 pub(super) fn head(view: &View<'_>, storage_ready: bool) -> Part {
@@ -101,7 +101,7 @@ fn machine(view: &View<'_>, interface: &Interface, volume: &Volume) -> Part {
         return newer(strange);
     }
     let surplus = live.iter().map(|head| head.id.clone()).collect::<Vec<_>>();
-    let part = boot::boot(view, current, volume);
+    let part = ailing::retire(view, current).unwrap_or_else(|| boot::boot(view, current, volume));
     if surplus.is_empty() {
         return part;
     }

@@ -31,6 +31,9 @@ pub(super) struct Making<'a> {
     pub first: Payload,
     /// The ladder is walked once; somebody else asks again.
     pub once: bool,
+    /// After too many failures in a row one node alone is tried, ever more seldom, instead of
+    /// asking a human: what breaks nodes often ends without us.
+    pub probes: bool,
 }
 
 /// What it means that a thing is not in the observation although it was seen whole before.
@@ -45,7 +48,15 @@ pub(super) enum Absence {
 impl<'a> Making<'a> {
     /// A thing of which nothing was ever seen, tried for as long as it is wanted.
     pub fn new(thing: &'a str, rungs: Vec<Payload>, absence: Absence) -> Self {
-        Self { thing, seen: 0, rungs, absence, first: Payload::default(), once: false }
+        Self {
+            thing,
+            seen: 0,
+            rungs,
+            absence,
+            first: Payload::default(),
+            once: false,
+            probes: false,
+        }
     }
 
     /// What to do about it now. `body` is the whole request of one attempt.
@@ -80,6 +91,7 @@ impl<'a> Making<'a> {
             rung: after.rung,
             round: after.round,
             failures: after.failures,
+            slots: if self.is_probe(after) { rung.slots.first() } else { rung.slots.clone() },
             ..rung.clone()
         };
         let body_hash = intents::hash(&body(&payload, attempt));
@@ -142,7 +154,7 @@ impl<'a> Making<'a> {
             let wait = Wait::Scheduler { thing: self.thing.to_owned() };
             return Part { waits: vec![wait], ..Part::new(refusal(cause, detail.to_owned())) };
         }
-        if is_over(&next, cause) {
+        if is_over(&next, cause) && !self.probes {
             return Part {
                 waits: vec![Wait::Human { because: intent.reason.clone() }],
                 ..Part::new(spent(self.thing, cause, detail))
@@ -164,11 +176,21 @@ impl<'a> Making<'a> {
         let because = cause.map_or_else(String::new, |cause| cause.to_string());
         let way_out = reason_of(cause).0.way_out();
         let (thing, limit) = (self.thing, wait.as_secs());
-        let message = format!("{thing}: {detail}; next try within {limit}s. {way_out}");
+        let probe = if self.is_probe(&next) {
+            format!("; after {} failures in a row one node alone is tried", next.failures)
+        } else {
+            String::new()
+        };
+        let message = format!("{thing}: {detail}{probe}; next try within {limit}s. {way_out}");
         Part {
             waits: vec![Wait::Retry { thing: self.thing.to_owned(), seconds: left, because }],
             ..Part::new(refusal(cause, message))
         }
+    }
+
+    /// Whether the attempt after this one only finds out whether nodes come up again.
+    const fn is_probe(&self, after: &Payload) -> bool {
+        self.probes && after.failures >= MAX_ATTEMPTS
     }
 
     /// Whether what an attempt asks for is still asked for: such a place, and slots that are free.

@@ -3,6 +3,7 @@
 //! Parts are layered: each looks only at what the layers before it have made *and we have seen*.
 //! Nothing in a plan depends on another step's result; what does waits for the next observation.
 
+mod ailing;
 mod boot;
 mod deletion;
 mod desired;
@@ -13,6 +14,7 @@ mod gate;
 mod growth;
 mod head;
 mod launch;
+mod leaving;
 mod making;
 mod network;
 mod notes;
@@ -25,7 +27,8 @@ mod storage;
 mod strays;
 mod wait;
 
-pub use desired::{Cluster, Desired, Goal, MAX_ATTEMPTS, Queue, Settings, Storage, User};
+pub use ailing::{Ailing, Ill};
+pub use desired::{Cluster, Desired, Goal, MAX_ATTEMPTS, Numbers, Queue, Settings, Storage, User};
 pub use launch::nic_layout;
 pub use observed::*;
 pub use status::ClusterStatus;
@@ -67,6 +70,7 @@ fn standing(view: &View<'_>) -> Parts {
     let fleets = fleets::fleets(view, storage.is_ready() && head.is_ready())
         .and(growth::answers(view))
         .and(notes::notes(view))
+        .and(leaving::waits(view))
         .and(strays::strays(view));
     Parts { network, storage, head, fleets, whole: None }
 }

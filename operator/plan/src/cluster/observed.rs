@@ -12,6 +12,8 @@ use flate2::read::GzDecoder;
 use hpc_crds::{ConditionType, HpcClusterStatus};
 use serde::Deserialize;
 
+use super::ailing::Ailing;
+use super::desired::Numbers;
 use super::step::Step;
 use crate::cloud::{
     Failure, FileSystemId, GroupId, InstanceId, InstanceType, InterfaceId, Rule, SubnetId, Tags,
@@ -61,6 +63,8 @@ pub struct Observed {
     pub parameter_exists: bool,
     /// Instances whose SSM agent is online.
     pub agents_online: Vec<InstanceId>,
+    /// Live instances that EC2 calls sick or is about to take.
+    pub ailing: Vec<Ailing>,
     /// What the head last reported.
     pub report: Option<Report>,
     /// What the head was last told, by parameter.
@@ -285,6 +289,10 @@ pub struct Report {
     pub fleets: Vec<ReportedFleet>,
     /// What jobs want beyond the nodes that always run.
     pub demand: Vec<Demand>,
+    /// Nodes that always run and that the scheduler has powered down, by launch.
+    pub left: Vec<ReportedFleet>,
+    /// The numbers of the queues as the scheduler has them; none while the head does not tell.
+    pub queues: Vec<Numbers>,
     /// The nodes that fare worst.
     pub worst: Vec<WorstNode>,
     /// Whether the lists were too long for the parameter: what they do not name is unknown.
@@ -314,7 +322,7 @@ pub struct ReportedFleet {
     pub gang: String,
     /// The attempt that launched them.
     pub attempt: i32,
-    /// Those the scheduler can place jobs on.
+    /// Those it is about: that the scheduler can place jobs on, or that have left.
     pub ready: Slots,
 }
 
@@ -331,11 +339,13 @@ pub struct Demand {
 }
 
 /// A node that did not come up.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WorstNode {
     /// Its name.
     pub name: String,
+    /// Its instance.
+    pub instance_id: String,
     /// The step it failed at.
     pub step: String,
     /// Exit code of the step.

@@ -18,12 +18,14 @@ use super::facts::facts;
 use super::observed::Outcome;
 use super::part::{Part, Parts, Verdict, View};
 use super::wait::Wait;
-use super::{ClusterPlan, fleets, gate, growth};
+use super::{ClusterPlan, fleets, gate, growth, leaving};
 
 /// How soon to look again while something is under way.
 const BUSY: Duration = Duration::from_secs(2);
 /// How soon to look again at what only a human can change.
 const STUCK: Duration = Duration::from_mins(1);
+/// How soon to look again at nodes that leave when their jobs are over.
+const LEAVING: Duration = Duration::from_secs(10);
 /// Mark of an intent whose token AWS knows with another body.
 pub(super) const MISMATCH: &str = "TokenMismatch";
 
@@ -105,6 +107,7 @@ fn listening(view: &View<'_>, requeue: Requeue) -> Requeue {
 fn patience(wait: &Wait) -> Duration {
     match wait {
         Wait::Human { .. } | Wait::NewerIntent { .. } | Wait::HeadFirst { .. } => STUCK,
+        Wait::Leaving { .. } => LEAVING,
         Wait::Retry { seconds, .. }
         | Wait::Remembered { seconds, .. }
         | Wait::SecondLook { seconds } => Duration::from_secs(seconds + 1).clamp(BUSY, STUCK),
@@ -198,13 +201,16 @@ fn simulated(view: &View<'_>, set: &mut ConditionSet<'_>) {
     }
 }
 
-/// Only while the queues cannot grow as jobs want it.
+/// Only while the queues cannot grow as jobs want it, and while nodes leave.
 fn growth(view: &View<'_>, set: &mut ConditionSet<'_>) {
     if view.desired.goal != Goal::Present || !view.observed.failures.is_empty() {
         return;
     }
     if let Some(verdict) = growth::blocked(view) {
         state(set, ConditionType::GrowthBlocked, &verdict);
+    }
+    if let Some(verdict) = leaving::verdict(view) {
+        state(set, ConditionType::NodesLeaving, &verdict);
     }
 }
 

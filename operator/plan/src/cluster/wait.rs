@@ -56,6 +56,8 @@ pub enum Wait {
     SecondLook { seconds: u64 },
     /// What was given up is remembered for a while.
     Remembered { thing: String, seconds: u64 },
+    /// Nodes leave once their jobs are over.
+    Leaving { nodes: String, because: String },
     /// The scheduler drops what it cannot have, and asks again.
     Scheduler { thing: String },
     /// A human.
@@ -98,6 +100,7 @@ impl fmt::Display for Wait {
             Self::Remembered { thing, seconds } => {
                 write!(f, "{thing}: remembered for {seconds}s more")
             }
+            Self::Leaving { nodes, because } => write!(f, "queue {nodes} to leave ({because})"),
             Self::Scheduler { thing } => write!(f, "{thing}: the scheduler asks again"),
             Self::Human { because } => write!(f, "a human: {because}"),
         }

@@ -5,10 +5,13 @@ use hpc_crds::{DeletionPolicy, Intent, IntentState};
 use super::Case;
 use crate::cloud::{FileSystemId, Tags};
 use crate::cluster::{
-    FileSystem, Goal, Instance, InstanceState, Lifecycle, Observed, Resource, Step,
+    FileSystem, Goal, Instance, InstanceState, Lifecycle, Observed, Queue, Report, ReportedFleet,
+    Resource, Step,
 };
 use crate::intents;
-use crate::names::{ATTEMPT, GANG, HEAD, MOUNTED, RETAINED, ROLE, slots_of, storage_role};
+use crate::names::{
+    ATTEMPT, GANG, HEAD, MOUNTED, RETAINED, ROLE, queue_role, slots_of, storage_role,
+};
 
 pub(super) fn the_finalizer_goes_last(case: Case<'_>) -> Vec<String> {
     if !case.plan.steps.contains(&Step::RemoveFinalizer) {
@@ -178,6 +181,58 @@ pub(super) fn no_partial_gang_is_kept(case: Case<'_>) -> Vec<String> {
         .collect()
 }
 
+/// A node that always runs and that the scheduler uses is asked to leave before it ends.
+pub(super) fn nothing_in_use_is_taken(case: Case<'_>) -> Vec<String> {
+    let Some(report) = report(case).filter(|_| case.desired.goal == Goal::Present) else {
+        return vec![];
+    };
+    let ended = case.terminated();
+    let nodes = case.observed.instances.iter().filter(|node| ended.contains(&node.id));
+    let taken = nodes.filter(|node| {
+        let stands = |queue: &Queue| node.tags.get(ROLE) == Some(&queue_role(&queue.name));
+        let queue = case.desired.cluster.queues.iter().find(|queue| stands(queue));
+        let is_told = |told: &[ReportedFleet]| {
+            queue.is_some_and(|queue| told.iter().any(|told| is_of_launch(node, queue, told)))
+        };
+        is_told(&report.fleets) && !is_told(&report.left) && !may_end(case, node)
+    });
+    taken.map(|node| format!("{} is in use and ended", node.id)).collect()
+}
+
+fn is_of_launch(node: &Instance, queue: &Queue, told: &ReportedFleet) -> bool {
+    let slot = slots_of(&node.tags).nth(node.launch_index);
+    let attempt = node.tags.get(ATTEMPT).and_then(|attempt| attempt.parse::<i32>().ok());
+    let here = slot.is_some_and(|slot| told.ready.contains(slot));
+    told.queue == queue.name
+        && told.gang.is_empty()
+        && !node.tags.contains_key(GANG)
+        && told.attempt == attempt.unwrap_or_default()
+        && here
+}
+
+/// Of an attempt that was given up, or beside another that has its number.
+fn may_end(case: Case<'_>, node: &Instance) -> bool {
+    let slot = |node: &Instance| slots_of(&node.tags).nth(node.launch_index);
+    let role = node.tags.get(ROLE);
+    let mut others = case.observed.instances.iter().filter(|other| other.id != node.id);
+    let doubled = others.any(|other| {
+        other.state.is_live() && other.tags.get(ROLE) == role && slot(other) == slot(node)
+    });
+    let mut intents = case.observed.object.status.intents.iter();
+    let given_up =
+        intents.any(|intent| intent.state == IntentState::Abandoned && is_of(node, intent));
+    doubled || given_up
+}
+
+/// What the head that lives says while it is up.
+fn report(case: Case<'_>) -> Option<&Report> {
+    let is_head = |found: &&Instance| found.tags.get(ROLE).is_some_and(|role| role == HEAD);
+    let mut heads = case.observed.instances.iter().filter(|found| found.state.is_live());
+    let head = heads.find(is_head)?;
+    let report = case.observed.report.as_ref()?;
+    (report.state == "Ready" && report.instance_id == head.id.0).then_some(report)
+}
+
 /// A refused attempt that had worked after all is taken back.
 fn is_taken(case: Case<'_>, intent: &Intent) -> bool {
     let mut after = case.plan.status.status.intents.iter();
@@ -213,15 +268,7 @@ fn is_for(node: &Instance, thing: &str) -> bool {
 
 /// Whether the scheduler no longer wants a node of a job: then it may end alone.
 fn is_dropped(case: Case<'_>, node: &Instance) -> bool {
-    let observed = case.observed;
-    let mut heads = observed.instances.iter();
-    let head = heads.find(|found| {
-        found.state.is_live() && found.tags.get(ROLE).is_some_and(|role| role == HEAD)
-    });
-    let report = observed.report.as_ref().filter(|report| {
-        report.state == "Ready" && head.is_some_and(|head| head.id.0 == report.instance_id)
-    });
-    let Some((report, gang)) = report.zip(node.tags.get(GANG)) else { return false };
+    let Some((report, gang)) = report(case).zip(node.tags.get(GANG)) else { return false };
     let slot = slots_of(&node.tags).nth(node.launch_index);
     let mut asked = report.demand.iter().filter(|asked| asked.gang == *gang).peekable();
     let is_told = !report.cut || asked.peek().is_some();

@@ -145,6 +145,7 @@ impl World {
         let doomed = role != HEAD && take(&mut self.fate.dying_gangs);
         let mute = role == HEAD && take(&mut self.fate.mute_heads);
         let broken = role == HEAD && take(&mut self.fate.broken_heads);
+        let sick = role != HEAD && take(&mut self.fate.broken_gangs);
         let mut ids = vec![];
         for index in 0..body.count {
             let id =
@@ -157,7 +158,7 @@ impl World {
             let machine = Machine {
                 doomed: doomed && index == 0,
                 mute,
-                broken,
+                broken: broken || (sick && index == 0),
                 ..self.machine(token, body, index)
             };
             self.instances.insert(id.clone(), machine);
@@ -183,6 +184,7 @@ impl World {
             doomed: false,
             mute: false,
             broken: false,
+            away: false,
             tags: body.tags.clone(),
             hidden: self.catalog.pace.hidden,
         }

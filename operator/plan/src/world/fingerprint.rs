@@ -30,7 +30,7 @@ impl World {
         (&self.document, &self.parameter, &self.tokens, &self.ledger).hash(&mut hash);
         (&self.scheduler.jobs, &self.scheduler.gangs, self.scheduler.left(self.now))
             .hash(&mut hash);
-        self.notes.hash(&mut hash);
+        (&self.notes, &self.ailing, &self.scheduler.numbers).hash(&mut hash);
         hash.finish()
     }
 }

@@ -29,7 +29,7 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::cloud::{Failure, FileSystemId, GroupId, InstanceId, InterfaceId, Kind, VolumeId};
 use crate::cluster::{
-    ClusterPlan, Desired, Goal, InstanceState, Lifecycle, Object, Outcome, Resource, Step,
+    ClusterPlan, Desired, Goal, Ill, InstanceState, Lifecycle, Object, Outcome, Resource, Step,
     Stranger, plan,
 };
 use crate::names::{Owner, storage_role};
@@ -60,6 +60,8 @@ pub struct World {
     pub interfaces: BTreeMap<InterfaceId, Port>,
     /// Volumes made on their own.
     pub volumes: BTreeMap<VolumeId, Vault>,
+    /// What EC2 says of instances that are not well.
+    pub ailing: BTreeMap<InstanceId, Ill>,
     /// Instances, terminated ones included.
     pub instances: BTreeMap<InstanceId, Machine>,
     /// File systems.
@@ -104,6 +106,8 @@ pub struct Fate {
     pub mute_heads: u8,
     /// Heads whose boot fails, so many of the next.
     pub broken_heads: u8,
+    /// Gangs one of whose members fails to boot, so many of the next.
+    pub broken_gangs: u8,
     /// Ticks more that an agent takes.
     pub slow_agent: u8,
     /// Gangs one of whose members ends for lack of capacity after the launch, so many of the next.
@@ -135,6 +139,7 @@ impl World {
             placement_groups: BTreeMap::new(),
             interfaces: BTreeMap::new(),
             volumes: BTreeMap::new(),
+            ailing: BTreeMap::new(),
             instances: BTreeMap::new(),
             file_systems: BTreeMap::new(),
             document: None,
@@ -182,6 +187,7 @@ impl World {
     pub fn act(&mut self, desired: &Desired, steps: &[Step]) -> Vec<Outcome> {
         let outcomes = steps.iter().map(|step| {
             self.watch_data(desired, step);
+            self.scheduler.boot_with(desired, step);
             Outcome::of(step, self.apply(step))
         });
         outcomes.collect()

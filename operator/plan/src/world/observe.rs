@@ -1,8 +1,10 @@
 //! What one pass can read of a world: nothing that is hidden yet, nothing of anybody else.
 
-use crate::cloud::{Failure, Tags};
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::cloud::{Failure, InstanceId, Tags};
 use crate::cluster::{
-    Account, FileSystem, Group, Instance, InstanceState, Interface, Lifecycle, Observed,
+    Account, Ailing, FileSystem, Group, Instance, InstanceState, Interface, Lifecycle, Observed,
     PlacementGroup, Report, ReportedFleet, Volume,
 };
 use crate::names::HEAD;
@@ -36,6 +38,7 @@ impl World {
             document_ready: self.document == Some(0),
             parameter_exists: self.parameter.is_some(),
             agents_online: self.agents(),
+            ailing: self.ailing(),
             report: self
                 .parameter
                 .as_ref()
@@ -45,6 +48,13 @@ impl World {
             installation_hourly_cost: running.filter_map(price).sum(),
             ..self.surroundings()
         }
+    }
+
+    fn ailing(&self) -> Vec<Ailing> {
+        let live = |id: &&InstanceId| self.instances.get(id).is_some_and(Machine::is_live);
+        let ids = self.ailing.keys().filter(live);
+        ids.filter_map(|id| Some(Ailing { id: id.clone(), ill: self.ailing.get(id)?.clone() }))
+            .collect()
     }
 
     fn surroundings(&self) -> Observed {
@@ -156,7 +166,7 @@ impl World {
             .collect()
     }
 
-    fn agents(&self) -> Vec<crate::cloud::InstanceId> {
+    fn agents(&self) -> Vec<InstanceId> {
         let heads = self.instances.iter().filter(|(_, found)| {
             found.role() == HEAD
                 && !found.mute
@@ -175,22 +185,29 @@ fn mount_name(found: &FileServer) -> String {
 }
 
 fn said(told: &Told) -> Report {
-    let fleets = told.ready.iter().map(|((queue, gang, attempt), ready)| ReportedFleet {
-        queue: queue.clone(),
-        gang: gang.clone(),
-        attempt: *attempt,
-        ready: ready.iter().copied().collect(),
-    });
     let failed = told.state == "Failed";
     Report {
         instance_id: told.head.0.clone(),
         state: told.state.clone(),
         step: if failed { "slurm".to_owned() } else { "head-loop".to_owned() },
         message: if failed { "slurmctld: fatal".to_owned() } else { String::new() },
-        fleets: fleets.collect(),
+        fleets: by_launch(&told.ready),
+        left: by_launch(&told.left),
         demand: told.demand.clone(),
+        queues: told.queues.clone(),
+        worst: told.failed.clone(),
         ..Report::default()
     }
+}
+
+fn by_launch(nodes: &BTreeMap<(String, String, i32), BTreeSet<i32>>) -> Vec<ReportedFleet> {
+    let fleets = nodes.iter().map(|((queue, gang, attempt), slots)| ReportedFleet {
+        queue: queue.clone(),
+        gang: gang.clone(),
+        attempt: *attempt,
+        ready: slots.iter().copied().collect(),
+    });
+    fleets.collect()
 }
 
 /// What a parameter has room for.

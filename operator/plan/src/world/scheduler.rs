@@ -9,8 +9,8 @@ use hpc_crds::Time;
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use crate::cluster::Demand;
-use crate::names::{GANG, queue_role};
+use crate::cluster::{Demand, Desired, Numbers, Queue, Step};
+use crate::names::{GANG, HEAD, queue_role};
 use crate::slots::Slots;
 
 use super::{Machine, World};
@@ -56,13 +56,27 @@ pub struct Scheduler {
     pub gangs: Vec<Gang>,
     /// Resumptions so far.
     pub turns: u32,
+    /// The numbers of the queues: those the head booted with until it is told others.
+    pub numbers: Vec<Numbers>,
     /// Before which time nothing more is asked for.
     held: Option<Timestamp>,
 }
 
-#[derive(Deserialize)]
-struct Answers {
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Said {
     answers: Vec<Answer>,
+    queues: Vec<Numbers>,
+    leave: Vec<Leave>,
+}
+
+#[derive(Deserialize)]
+struct Leave {
+    queue: String,
+    gang: String,
+    attempt: i32,
+    slots: Slots,
+    hard: bool,
 }
 
 #[derive(Deserialize)]
@@ -76,6 +90,24 @@ impl Scheduler {
     /// A scheduler with these jobs waiting.
     pub fn with(jobs: Vec<Job>) -> Self {
         Self { jobs, ..Self::default() }
+    }
+
+    /// A head boots with the numbers of that moment.
+    pub(super) fn boot_with(&mut self, desired: &Desired, step: &Step) {
+        if matches!(step, Step::Create { thing, .. } if thing == HEAD) {
+            self.numbers = desired.cluster.queues.iter().map(Queue::numbers).collect();
+        }
+    }
+
+    /// Whether a queue has these nodes.
+    fn has(&self, queue: &str, slots: &Slots) -> bool {
+        let numbers = self.numbers.iter().find(|numbers| numbers.name == queue);
+        numbers.is_some_and(|numbers| slots.iter().all(|slot| slot <= numbers.most))
+    }
+
+    fn is_standing(&self, queue: &str, slot: i32) -> bool {
+        let mut numbers = self.numbers.iter();
+        numbers.any(|numbers| numbers.name == queue && numbers.standing.contains(slot))
     }
 
     /// What it asks for.
@@ -120,7 +152,13 @@ pub(super) fn schedule(world: &mut World) {
 fn hear(world: &mut World) {
     let told = world.notes.get(&world.owner.answers());
     let told = told.and_then(|text| serde_json::from_str(text).ok());
-    let Some(Answers { answers }) = told else { return };
+    let Some(Said { answers, queues, leave }) = told else { return };
+    if !queues.is_empty() {
+        world.scheduler.numbers = queues;
+    }
+    for leave in leave {
+        send_away(world, &leave);
+    }
     let refused: BTreeMap<_, _> =
         answers.into_iter().map(|answer| (answer.gang, answer.next_try)).collect();
     let scheduler = &mut world.scheduler;
@@ -130,12 +168,31 @@ fn hear(world: &mut World) {
     scheduler.gangs.retain(|gang| !refused.contains_key(&gang.name));
 }
 
+/// Takes nodes out of use: at once with their jobs, or those without one.
+fn send_away(world: &mut World, leave: &Leave) {
+    let busy: Slots = world
+        .scheduler
+        .jobs
+        .iter()
+        .filter(|job| job.queue == leave.queue && !leave.hard)
+        .flat_map(|job| job.slots.iter())
+        .collect();
+    let idle = leave.slots.without(&busy);
+    let launch = (leave.queue.clone(), leave.gang.clone(), leave.attempt);
+    for node in world.instances.values_mut().filter(|node| node.launch() == launch) {
+        node.away |= node.slot().is_some_and(|slot| idle.contains(slot));
+    }
+    for gang in world.scheduler.gangs.iter_mut().filter(|gang| gang.name == leave.gang) {
+        gang.nodes.retain(|slot, _| !idle.contains(*slot));
+    }
+}
+
 /// Nodes that have come up, and nodes that are lost after that or never came.
 fn notice(world: &mut World) {
     let up: BTreeSet<_> = world
         .instances
         .values()
-        .filter(|found| world.has_booted(found))
+        .filter(|found| world.has_come_up(found) && !found.away)
         .filter_map(|found| Some((found.role().to_owned(), gang_of(found), found.slot()?)))
         .collect();
     for gang in &mut world.scheduler.gangs {
@@ -163,6 +220,11 @@ fn resume(world: &mut World) {
     }
     for job in scheduler.jobs.clone() {
         let missing = job.slots.without(&scheduler.asked(&job.queue));
+        let missing = missing.iter().filter(|slot| !scheduler.is_standing(&job.queue, *slot));
+        let missing: Slots = missing.collect();
+        if !scheduler.has(&job.queue, &missing) {
+            continue;
+        }
         if !missing.is_empty() {
             scheduler.turns += 1;
             let name = format!("{}-1", scheduler.turns);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::cloud::{GroupId, InstanceId, InterfaceId, Rule, Tags};
 use crate::cluster::attempt_of;
-use crate::cluster::{Demand, InstanceState, Lifecycle, VolumeState};
+use crate::cluster::{Demand, InstanceState, Lifecycle, Numbers, VolumeState, WorstNode};
 use crate::names::{GANG, RETAINED, ROLE, slots_of};
 
 /// Ticks for which AWS does not show a thing yet.
@@ -86,6 +86,7 @@ pub struct FileServer {
 }
 
 /// An instance.
+#[expect(clippy::struct_excessive_bools, reason = "each is a fate of its own")]
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Machine {
     /// Its type.
@@ -118,6 +119,8 @@ pub struct Machine {
     pub mute: bool,
     /// Its boot fails.
     pub broken: bool,
+    /// The scheduler has powered it down.
+    pub away: bool,
     /// Its tags.
     pub tags: Tags,
     /// Not shown yet.
@@ -133,8 +136,14 @@ pub struct Told {
     pub state: String,
     /// Nodes that are ready, by queue, gang and attempt.
     pub ready: BTreeMap<(String, String, i32), BTreeSet<i32>>,
+    /// Nodes that always run and that the scheduler has powered down, alike.
+    pub left: BTreeMap<(String, String, i32), BTreeSet<i32>>,
+    /// Nodes whose boot failed.
+    pub failed: Vec<WorstNode>,
     /// What its scheduler wants.
     pub demand: Vec<Demand>,
+    /// The numbers of its queues.
+    pub queues: Vec<Numbers>,
 }
 
 /// What AWS remembers of a token.

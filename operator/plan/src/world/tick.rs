@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::cluster::{InstanceState, Lifecycle, VolumeState};
+use crate::cluster::{InstanceState, Lifecycle, VolumeState, WorstNode};
 use crate::names::HEAD;
 
 use super::create::take;
@@ -122,6 +122,11 @@ impl World {
         self.catalog.pace.agent.saturating_add(self.fate.slow_agent)
     }
 
+    /// Whether a node has come up and lives.
+    pub(super) fn has_come_up(&self, node: &Machine) -> bool {
+        self.has_booted(node) && !node.broken
+    }
+
     /// Whether the boot of an instance is over.
     pub(super) fn has_booted(&self, machine: &Machine) -> bool {
         machine.state == InstanceState::Running && machine.booted >= self.catalog.pace.boot
@@ -148,21 +153,48 @@ fn report(world: &mut World) {
         (true, false) => "Ready",
         (false, _) => "Booting",
     };
-    let (ready, demand) = if state == "Ready" {
-        (ready(world), world.scheduler.demand())
-    } else {
-        (BTreeMap::new(), vec![])
+    let mut told = Told {
+        head: id.clone(),
+        state: state.to_owned(),
+        ready: BTreeMap::new(),
+        left: BTreeMap::new(),
+        failed: vec![],
+        demand: vec![],
+        queues: vec![],
     };
-    world.parameter = Some(Told { head: id.clone(), state: state.to_owned(), ready, demand });
+    if state == "Ready" {
+        told.ready = nodes(world, |node| !node.away);
+        told.left = nodes(world, |node| node.away);
+        told.failed = failed(world);
+        told.demand = world.scheduler.demand();
+        told.queues.clone_from(&world.scheduler.numbers);
+    }
+    world.parameter = Some(told);
 }
 
-fn ready(world: &World) -> BTreeMap<(String, String, i32), BTreeSet<i32>> {
-    let nodes = world.instances.values().filter(|found| found.is_live() && world.has_booted(found));
-    let mut ready: BTreeMap<_, BTreeSet<i32>> = BTreeMap::new();
-    for node in nodes {
+fn nodes(
+    world: &World,
+    are: impl Fn(&Machine) -> bool,
+) -> BTreeMap<(String, String, i32), BTreeSet<i32>> {
+    let mut found: BTreeMap<_, BTreeSet<i32>> = BTreeMap::new();
+    for node in world.instances.values().filter(|node| world.has_come_up(node) && are(node)) {
         if let Some(slot) = node.slot() {
-            ready.entry(node.launch()).or_default().insert(slot);
+            found.entry(node.launch()).or_default().insert(slot);
         }
     }
-    ready
+    found
+}
+
+fn failed(world: &World) -> Vec<WorstNode> {
+    let nodes = world.instances.iter().filter(|(_, node)| node.broken && world.has_booted(node));
+    let failed = nodes.filter_map(|(id, node)| {
+        Some(WorstNode {
+            name: format!("{}-{}", node.launch().0, node.slot()?),
+            instance_id: id.0.clone(),
+            step: "storage".to_owned(),
+            exit: 32,
+            message: "mount.lustre: no such device".to_owned(),
+        })
+    });
+    failed.collect()
 }

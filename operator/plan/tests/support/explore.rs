@@ -16,10 +16,10 @@ use std::fmt;
 
 use hpc_crds::{ConditionType, condition};
 use hpc_plan::cloud::{FileSystemId, InstanceId, Kind};
-use hpc_plan::cluster::{ClusterPlan, Desired, Goal, Lifecycle, Queue, Settings, Step};
+use hpc_plan::cluster::{ClusterPlan, Desired, Goal, Ill, Lifecycle, Queue, Settings, Step};
 use hpc_plan::rules::{Case, unrest};
 use hpc_plan::slots::Slots;
-use hpc_plan::world::{Ledger, Machine, Unseen, World};
+use hpc_plan::world::{Job, Ledger, Machine, Unseen, World};
 
 use super::lawful;
 
@@ -85,6 +85,10 @@ pub enum Fault {
     HeadBroken,
     /// The next gang loses a member after its launch.
     GangDies,
+    /// A member of the next gang fails to boot.
+    GangBroken,
+    /// A machine turns sick, or AWS is about to take it.
+    Ailing(InstanceId, Ill),
 }
 
 impl Fault {
@@ -110,7 +114,9 @@ impl Fault {
             | Self::FileSystemFails
             | Self::HeadMute
             | Self::HeadBroken
-            | Self::GangDies => false,
+            | Self::GangDies
+            | Self::GangBroken
+            | Self::Ailing(..) => false,
         }
     }
 
@@ -136,6 +142,8 @@ impl Fault {
             Self::HeadMute => "agent never online",
             Self::HeadBroken => "boot fails",
             Self::GangDies => "gang loses a member",
+            Self::GangBroken => "node fails to boot",
+            Self::Ailing(..) => "machine ails",
         }
     }
 }
@@ -346,9 +354,16 @@ impl Explorer<'_> {
     }
 }
 
-/// Nodes that always run, and those of the jobs.
+/// Nodes that always run, and those of the jobs that the queue is large enough for, or that run.
 fn wanted(world: &World, queue: &Queue) -> usize {
+    let runs = |job: &&Job| {
+        world.scheduler.gangs.iter().any(|gang| {
+            gang.queue == job.queue && job.slots.iter().any(|slot| gang.nodes.contains_key(&slot))
+        })
+    };
+    let fits = |job: &&Job| job.slots.iter().all(|slot| slot <= queue.most);
     let jobs = world.scheduler.jobs.iter().filter(|job| job.queue == queue.name);
+    let jobs = jobs.filter(|job| fits(job) || runs(job));
     let slots: Slots = jobs.flat_map(|job| job.slots.iter()).collect();
     queue.nodes.len() + slots.without(&queue.nodes).len()
 }
@@ -397,7 +412,12 @@ fn crashes(steps: usize) -> Vec<Fault> {
 
 fn mishaps(world: &World) -> Vec<Fault> {
     let live = world.instances.iter().filter(|(_, found)| found.is_live());
-    let mut faults: Vec<_> = live.map(|(id, _)| Fault::Killed(id.clone())).collect();
+    let ills = [Ill::Impaired, Ill::Event("instance-retirement".into())];
+    let mut faults = vec![];
+    for (id, _) in live {
+        faults.push(Fault::Killed(id.clone()));
+        faults.extend(ills.iter().map(|ill| Fault::Ailing(id.clone(), ill.clone())));
+    }
     let files =
         world.file_systems.iter().filter(|(_, found)| found.lifecycle == Lifecycle::Available);
     faults.extend(files.map(|(id, _)| Fault::Failed(id.clone())));
@@ -420,7 +440,7 @@ fn fates(world: &World, plan: &ClusterPlan) -> Vec<Fault> {
         faults.extend([Fault::HeadMute, Fault::HeadBroken]);
     }
     if gang {
-        faults.push(Fault::GangDies);
+        faults.extend([Fault::GangDies, Fault::GangBroken]);
     }
     if head || gang {
         faults.extend([Fault::NoCapacity(false), Fault::NoCapacity(true)]);
@@ -482,6 +502,10 @@ fn suffer(scene: &Scene, mut state: State, plan: &ClusterPlan, fault: &Fault) ->
         Fault::HeadMute => world.fate.mute_heads = 1,
         Fault::HeadBroken => world.fate.broken_heads = 1,
         Fault::GangDies => world.fate.dying_gangs = 1,
+        Fault::GangBroken => world.fate.broken_gangs = 1,
+        Fault::Ailing(id, ill) => {
+            world.ailing.insert(id.clone(), ill.clone());
+        }
     }
     state
 }
