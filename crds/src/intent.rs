@@ -38,7 +38,8 @@ pub struct Intent {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(length(max = 8192))]
     pub payload: String,
-    /// resourceIds are what AWS answered that the token created. Empty until then.
+    /// resourceIds are what AWS answered that the token created, at most the first 16 of them. Empty
+    /// until then.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 16), inner(length(max = 64)), extend("x-kubernetes-list-type" = "atomic"))]
     pub resource_ids: Vec<String>,

@@ -71,7 +71,7 @@ async fn a_queue_that_waits_for_jobs_costs_one_read_at_each_poll(story: Arc<Stor
     let heads = Phantom::play(sim.clone());
     let manifest = cluster(|aws| {
         aws["queues"][0]["minNodes"] = 0.into();
-        aws["queues"][0]["maxNodes"] = 4.into();
+        aws["queues"][0]["maxNodes"] = 18.into();
     });
     story.apply(&manifest).await?;
     await_told(&story, ConditionType::Ready, "True/Ready").await?;
@@ -92,10 +92,11 @@ async fn a_queue_that_waits_for_jobs_costs_one_read_at_each_poll(story: Arc<Stor
         let of = |calls: &Calls| calls.get(action).map_or(0, |codes| codes.values().sum::<u64>());
         assert!(of(&after) - of(&before) <= 1, "{action}: {before:?} {after:?}");
     }
-    heads.demand("7-1", "compute", "1-2");
-    await_cluster(&story, "two nodes", |found| {
+    // More than the ids of one intent that a status holds.
+    heads.demand("7-1", "compute", "1-18");
+    await_cluster(&story, "eighteen nodes", |found| {
         let nodes = found.status.as_ref().and_then(|status| status.nodes.as_ref());
-        nodes.is_some_and(|nodes| nodes.summary == "2/2")
+        nodes.is_some_and(|nodes| nodes.summary == "18/18")
     })
     .await?;
     delete(&story).await?;

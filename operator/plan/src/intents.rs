@@ -173,8 +173,13 @@ pub fn turn(intent: &Intent, state: IntentState, now: Timestamp) -> Intent {
     Intent { state, changed_at: Time::new(now), reason: String::new(), ..intent.clone() }
 }
 
+/// Ids of one intent that a status has room for. A gang may have a thousand: that there are some is
+/// what counts, and how many were asked for stands in the payload.
+const MOST_IDS: usize = 16;
+
 /// The intent, answered by AWS.
-pub fn acted(intent: &Intent, ids: Vec<String>, now: Timestamp) -> Intent {
+pub fn acted(intent: &Intent, mut ids: Vec<String>, now: Timestamp) -> Intent {
+    ids.truncate(MOST_IDS);
     Intent { resource_ids: ids, ..turn(intent, IntentState::Acted, now) }
 }
 
@@ -234,6 +239,25 @@ mod tests {
             namespace: "cfd".into(),
             name: "wing".into(),
         }
+    }
+
+    /// The first value of a key, at any depth.
+    fn find<'a>(value: &'a serde_json::Value, key: &str) -> Option<&'a serde_json::Value> {
+        let inner: Vec<_> = match value {
+            serde_json::Value::Object(fields) => fields.values().collect(),
+            serde_json::Value::Array(items) => items.iter().collect(),
+            _ => return None,
+        };
+        value.get(key).or_else(|| inner.into_iter().find_map(|inner| find(inner, key)))
+    }
+
+    #[test]
+    fn a_gang_of_a_thousand_leaves_no_more_ids_than_a_status_takes() {
+        let schema = serde_json::to_value(hpc_crds::all()).unwrap();
+        let most = find(find(&schema, "resourceIds").unwrap(), "maxItems").unwrap();
+        let ids = (0..1000).map(|number| format!("i-{number:017x}")).collect();
+        let answered = acted(&Intent::default(), ids, Timestamp::UNIX_EPOCH);
+        assert_eq!(Some(answered.resource_ids.len() as u64), most.as_u64());
     }
 
     #[test]
