@@ -78,7 +78,7 @@ fn forgotten(view: &View<'_>, status: &AttemptStatus) -> Option<(Reason, String)
 
 /// Whether the head looked and found no trace of the attempt. When its scheduler does not answer,
 /// nothing is known.
-fn is_unheard_of(poll: &Poll) -> bool {
+pub(super) fn is_unheard_of(poll: &Poll) -> bool {
     poll.phase == Phase::Unknown && poll.reason == "NotSubmitted"
 }
 
