@@ -262,7 +262,8 @@ def phase_of(slurm, attempt, folder):
         return "Lost", job[1], job[2]
     if folder is not None and has(folder, "started"):
         return "Lost", "", "the scheduler no longer knows the job"
-    return "Unknown", "", "NotSubmitted"
+    # Given to a scheduler that died before it had written it down, and never started: to be given again.
+    return "Unknown", "", "NotStarted" if folder is not None and known_id(folder) else "NotSubmitted"
 
 
 def open_existing(settings, attempt):

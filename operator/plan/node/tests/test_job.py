@@ -144,7 +144,7 @@ class Poll(Case):
         self.head.submit(self.head.attempt())
         self.head.forget_jobs()
         one, = self.head.poll("a1")
-        self.assertEqual((one["phase"], one["reason"]), ("Unknown", "NotSubmitted"))
+        self.assertEqual((one["phase"], one["reason"]), ("Unknown", "NotStarted"))
         answer, = self.head.submit(self.head.attempt())
         self.assertEqual(answer["state"], "Submitted")
         os.mkdir(self.head.folder() + "/started")

@@ -197,7 +197,7 @@ fn note(status: &mut AttemptStatus, poll: &Poll) {
             status.reason = Reason::JobLost.to_string();
         }
         // Given to a head that died before its scheduler had written it down: it is given again.
-        Phase::Unknown if ending::is_unheard_of(poll) => {
+        Phase::Unknown if ending::is_forgotten(poll) => {
             status.state = AttemptState::Pending;
             status.job_id.clear();
         }

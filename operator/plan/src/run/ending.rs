@@ -78,8 +78,13 @@ fn forgotten(view: &View<'_>, status: &AttemptStatus) -> Option<(Reason, String)
 
 /// Whether the head looked and found no trace of the attempt. When its scheduler does not answer,
 /// nothing is known.
-pub(super) fn is_unheard_of(poll: &Poll) -> bool {
+fn is_unheard_of(poll: &Poll) -> bool {
     poll.phase == Phase::Unknown && poll.reason == "NotSubmitted"
+}
+
+/// Whether a scheduler that died has forgotten the attempt before it started.
+pub(super) fn is_forgotten(poll: &Poll) -> bool {
+    poll.phase == Phase::Unknown && poll.reason == "NotStarted"
 }
 
 /// Whether the run's jobs are on this cluster, as far as the status says.
