@@ -173,7 +173,10 @@ impl Heads {
         attempts: &[Submission],
     ) -> Result<Vec<Submitted>, Failure> {
         let question = json!({"op": "submit", "attempts": attempts});
-        Ok(self.ask::<SubmittedAll>(head, &question).await?.attempts)
+        let submitted = self.ask::<SubmittedAll>(head, &question).await?.attempts;
+        // What was heard of them before is over.
+        lock(&self.answered).retain(|id, _| attempts.iter().all(|attempt| attempt.id != *id));
+        Ok(submitted)
     }
 
     /// Takes attempts out of the scheduler.

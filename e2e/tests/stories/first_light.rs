@@ -109,6 +109,9 @@ async fn a_head_that_dies_in_the_middle_of_an_attempt_is_replaced_and_nothing_is
     let tally = place_programs(&story, |text| counted(&text)).await?;
     let ready = await_ready(&story).await?;
     let head = ready.status.and_then(|status| status.head).expect("a cluster that is ready");
+    // Not the scheduler's first seconds: it has written nothing down then, not even which numbers
+    // it gave, and its successor gives them again.
+    await_attempt(&story, AttemptState::Succeeded).await?;
     await_attempt(&story, AttemptState::Running).await?;
     let sim = story.sim().await?;
     sim.end_instance(&head.instance_id, "terminate", "Server.InternalError").await?;

@@ -212,9 +212,9 @@ def submit_one(settings, slurm, attempt):
     folder = open_folder(*split_folder(settings, attempt.get("folder")), user=user)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
-        job = known_id(folder)
-        if job or has(folder, "started") or has(folder, "exit"):
-            return "Exists", job
+        if has(folder, "started") or has(folder, "exit"):
+            return "Exists", known_id(folder)
+        # A job's number proves nothing: a scheduler whose machine died forgets what it was given in the last seconds.
         slurm.known = None  # read inside the lock
         if attempt["id"] in slurm.jobs():
             job = slurm.jobs()[attempt["id"]][0]
@@ -260,9 +260,10 @@ def phase_of(slurm, attempt, folder):
         return ("Queued" if job[1] in ("PD", "CF") else "Running"), job[1], job[2]
     if job:
         return "Lost", job[1], job[2]
-    if folder is not None and (known_id(folder) or has(folder, "started")):
+    if folder is not None and has(folder, "started"):
         return "Lost", "", "the scheduler no longer knows the job"
-    return "Unknown", "", "NotSubmitted"
+    # Given to a scheduler that died before it had written it down, and never started: to be given again.
+    return "Unknown", "", "NotStarted" if folder is not None and known_id(folder) else "NotSubmitted"
 
 
 def open_existing(settings, attempt):

@@ -32,6 +32,8 @@ struct Site {
     cluster: Option<ClusterSeen>,
     /// Attempts the scheduler knows, and how often each was started.
     jobs: BTreeMap<String, Job>,
+    /// Attempts that a scheduler was given and that it died with, before they started.
+    forgotten: BTreeSet<String>,
     fetched: BTreeSet<String>,
     results: BTreeMap<String, BTreeMap<String, String>>,
     /// What jobs end with: exit code and output by program.
@@ -88,6 +90,7 @@ fn site() -> Site {
         status: BenchmarkRunStatus::default(),
         cluster: Some(cluster()),
         jobs: BTreeMap::new(),
+        forgotten: BTreeSet::new(),
         fetched: BTreeSet::new(),
         results: BTreeMap::new(),
         ends: well,
@@ -132,7 +135,8 @@ impl Site {
             !told.state.is_final() && !pending && !self.jobs.contains_key(&told.id)
         });
         asked.map(|told| {
-            let reason = "NotSubmitted".to_owned();
+            let forgotten = self.forgotten.contains(&told.id);
+            let reason = if forgotten { "NotStarted" } else { "NotSubmitted" }.to_owned();
             (told.id.clone(), Poll { id: told.id.clone(), reason, ..Poll::default() })
         })
     }
@@ -531,6 +535,17 @@ fn a_run_that_submitted_nothing_goes_on_with_the_cluster_made_anew() {
     site.cluster.as_mut().unwrap().uid = "c2".into();
     site.settle();
     assert_eq!(site.status.cluster_uid, "c2");
+    assert_eq!(site.told(), "True/Completed All 4 attempts gave a valid number");
+}
+
+#[test]
+fn what_a_dead_head_had_not_written_down_is_submitted_again_and_runs_once() {
+    let mut site = site().until_submitted();
+    let (id, job) = site.jobs.pop_first().unwrap();
+    assert_eq!(job.starts, 1);
+    site.forgotten.insert(id.clone());
+    site.settle();
+    assert_eq!(site.jobs[&id].starts, 1, "once by the scheduler that lives");
     assert_eq!(site.told(), "True/Completed All 4 attempts gave a valid number");
 }
 

@@ -140,10 +140,18 @@ class Poll(Case):
             one, = self.head.poll("a1")
             self.assertEqual((one["phase"], one["exit"]["code"], one["outputBytes"]), ("Finished", 0, 6))
 
-    def test_a_job_the_scheduler_forgot_is_lost(self):
+    def test_a_job_the_scheduler_forgot_is_lost_once_it_has_started_and_submitted_again_before(self):
         self.head.submit(self.head.attempt())
         self.head.forget_jobs()
+        one, = self.head.poll("a1")
+        self.assertEqual((one["phase"], one["reason"]), ("Unknown", "NotStarted"))
+        answer, = self.head.submit(self.head.attempt())
+        self.assertEqual(answer["state"], "Submitted")
+        os.mkdir(self.head.folder() + "/started")
+        self.head.forget_jobs()
         self.assertEqual(self.head.poll("a1")[0]["phase"], "Lost")
+        answer, = self.head.submit(self.head.attempt())
+        self.assertEqual(answer["state"], "Exists")
 
     def test_nothing_is_lost_while_the_scheduler_does_not_answer(self):
         self.head.submit(self.head.attempt())
@@ -213,6 +221,7 @@ class Fetch(Case):
 
     def test_a_lost_attempt_gives_what_it_wrote(self):
         self.head.submit(self.head.attempt())
+        os.mkdir(self.head.folder() + "/started")
         self.head.forget_jobs()
         self.assertEqual(self.pages(), (b"", 1, ""))
 

@@ -195,6 +195,11 @@ fn note(status: &mut AttemptStatus, poll: &Poll) {
             status.state = AttemptState::Running;
             status.reason = Reason::JobLost.to_string();
         }
+        // Given to a head that died before its scheduler had written it down: it is given again.
+        Phase::Unknown if ending::is_forgotten(poll) => {
+            status.state = AttemptState::Pending;
+            status.job_id.clear();
+        }
         Phase::Unknown => {}
     }
     if let Some(exit) = &poll.exit {

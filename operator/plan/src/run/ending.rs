@@ -82,6 +82,11 @@ fn is_unheard_of(poll: &Poll) -> bool {
     poll.phase == Phase::Unknown && poll.reason == "NotSubmitted"
 }
 
+/// Whether a scheduler that died has forgotten the attempt before it started.
+pub(super) fn is_forgotten(poll: &Poll) -> bool {
+    poll.phase == Phase::Unknown && poll.reason == "NotStarted"
+}
+
 /// Whether the run's jobs are on this cluster, as far as the status says.
 pub(super) fn is_own(observed: &Observed, cluster: &ClusterSeen) -> bool {
     let noted = &observed.object.status.cluster_uid;
