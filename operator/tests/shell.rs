@@ -46,6 +46,7 @@ async fn a_ready_cluster_causes_no_write_and_no_call() {
 async fn a_cluster_at_rest_is_not_looked_at_until_its_head_has_news_it_changes_or_a_sweep_is_due() {
     let stage = Stage::growing();
     stage.until(Stage::is_ready).await;
+    stage.model.world().scheduler.numbers = stage.numbers();
     settle(&stage).await;
     assert_eq!(looks(&stage).await, 0, "nothing is new");
     stage.server.touch();

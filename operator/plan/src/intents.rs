@@ -243,12 +243,9 @@ mod tests {
 
     /// The first value of a key, at any depth.
     fn find<'a>(value: &'a serde_json::Value, key: &str) -> Option<&'a serde_json::Value> {
-        let inner: Vec<_> = match value {
-            serde_json::Value::Object(fields) => fields.values().collect(),
-            serde_json::Value::Array(items) => items.iter().collect(),
-            _ => return None,
-        };
-        value.get(key).or_else(|| inner.into_iter().find_map(|inner| find(inner, key)))
+        let fields = value.as_object().into_iter().flat_map(|fields| fields.values());
+        let mut inner = fields.chain(value.as_array().into_iter().flatten());
+        value.get(key).or_else(|| inner.find_map(|inner| find(inner, key)))
     }
 
     #[test]

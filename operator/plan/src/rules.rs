@@ -12,7 +12,7 @@ use jiff::Timestamp;
 
 use crate::Requeue;
 use crate::cloud::{GroupId, InstanceId, Rule, Tags, Token};
-use crate::cluster::{Body, ClusterPlan, Desired, Goal, LaunchBody, Observed, Step};
+use crate::cluster::{Body, ClusterPlan, Desired, Goal, LaunchBody, Observed, Step, Wait};
 use crate::intents::{self, Payload};
 use crate::names::{ATTEMPT, CLUSTER, CLUSTER_UID, INSTALLATION, ROLE};
 use crate::node::{USER_DATA_LIMIT, user_data_len};
@@ -62,9 +62,16 @@ pub fn unrest(case: Case<'_>) -> Vec<String> {
         found.push("steady, yet the status differs".to_owned());
     }
     let poll = case.desired.settings.demand_poll;
-    let listening = Requeue::OnReport { poll, most: None };
-    let rest = if case.desired.can_grow() { listening } else { Requeue::OnChange };
-    if case.plan.requeue != rest {
+    let leaves = case.plan.waits.iter().any(|wait| matches!(wait, Wait::Leaving { .. }));
+    let listens = case.desired.can_grow() || leaves;
+    let rests = match case.plan.requeue {
+        Requeue::OnReport { poll: asked, most } => {
+            listens && asked == poll && most.is_some() == leaves
+        }
+        Requeue::OnChange => !listens,
+        Requeue::After(_) => false,
+    };
+    if !rests {
         found.push(format!("steady, yet it looks again after {}", case.plan.requeue));
     }
     found

@@ -12,7 +12,7 @@ use hpc_operator::clock::Clock;
 use hpc_operator::cluster::reconcile;
 use hpc_operator::context::Context;
 use hpc_operator::controller::Error;
-use hpc_plan::cluster::Settings;
+use hpc_plan::cluster::{Cluster, Numbers, Queue, Settings};
 use serde_json::json;
 
 use apiserver::ApiServer;
@@ -61,6 +61,12 @@ impl Stage {
             ..Context::new(server.client(), Arc::clone(&model) as _, settings, poll)
         };
         Self { server, model, ctx: Arc::new(ctx) }
+    }
+
+    /// The numbers of the queues, as a head boots with them.
+    pub fn numbers(&self) -> Vec<Numbers> {
+        let cluster = Cluster::new(&self.server.object().expect("the object is there"));
+        cluster.queues.iter().map(Queue::numbers).collect()
     }
 
     /// One pass from what is stored now.

@@ -24,8 +24,6 @@ use super::{ClusterPlan, fleets, gate, growth, leaving};
 const BUSY: Duration = Duration::from_secs(2);
 /// How soon to look again at what only a human can change.
 const STUCK: Duration = Duration::from_mins(1);
-/// How soon to look again at nodes that leave when their jobs are over.
-const LEAVING: Duration = Duration::from_secs(10);
 /// Mark of an intent whose token AWS knows with another body.
 pub(super) const MISMATCH: &str = "TokenMismatch";
 
@@ -47,7 +45,9 @@ pub(super) fn assemble(view: &View<'_>, parts: Parts) -> ClusterPlan {
         None => vec![parts.network, parts.storage, parts.head, parts.fleets],
     };
     let requeue = requeue(&all);
-    let requeue = if view.desired.can_grow() { listening(view, requeue) } else { requeue };
+    let leaves = |part: &Part| part.waits.iter().any(|wait| matches!(wait, Wait::Leaving { .. }));
+    let listens = view.desired.can_grow() || all.iter().any(leaves);
+    let requeue = if listens { listening(view, requeue) } else { requeue };
     let mut plan = Plan { steps: vec![], waits: vec![], status: wrap(view, status), requeue };
     for part in all {
         plan.steps.extend(part.steps);
@@ -92,8 +92,8 @@ fn requeue(parts: &[Part]) -> Requeue {
     Requeue::After(if steps { BUSY } else { soonest })
 }
 
-/// While a job can make nodes come, the head is heard all the time: its report alone, unless there
-/// is more to look at anyway.
+/// While a job can make nodes come, or keeps nodes that are to leave, the head is heard all the
+/// time: its report alone, unless there is more to look at anyway.
 fn listening(view: &View<'_>, requeue: Requeue) -> Requeue {
     let poll = view.desired.settings.demand_poll;
     match requeue {
@@ -106,8 +106,10 @@ fn listening(view: &View<'_>, requeue: Requeue) -> Requeue {
 /// How long a wait is left alone.
 fn patience(wait: &Wait) -> Duration {
     match wait {
-        Wait::Human { .. } | Wait::NewerIntent { .. } | Wait::HeadFirst { .. } => STUCK,
-        Wait::Leaving { .. } => LEAVING,
+        Wait::Human { .. }
+        | Wait::NewerIntent { .. }
+        | Wait::HeadFirst { .. }
+        | Wait::Leaving { .. } => STUCK,
         Wait::Retry { seconds, .. }
         | Wait::Remembered { seconds, .. }
         | Wait::SecondLook { seconds } => Duration::from_secs(seconds + 1).clamp(BUSY, STUCK),
