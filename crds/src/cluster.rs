@@ -240,12 +240,14 @@ pub struct QueueSpec {
     pub placement: Option<Placement>,
     /// multithreading says whether a core counts as two CPUs: Disabled (one, as suits most solvers)
     /// or Enabled. Default: Disabled. Other values may appear.
-    #[serde(default)]
-    pub multithreading: Multithreading,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Multithreading")]
+    pub multithreading: Option<Multithreading>,
     /// localScratch says where the node's own NVMe disks appear, joined into one, for files that
-    /// need not outlive the node; types without such disks have none.
-    #[serde(default)]
-    pub local_scratch: LocalScratchSpec,
+    /// need not outlive the node; types without such disks have none. Default: mountPath /local.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "LocalScratchSpec")]
+    pub local_scratch: Option<LocalScratchSpec>,
 }
 
 /// The network hardware of a queue's nodes.

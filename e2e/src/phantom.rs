@@ -108,13 +108,14 @@ impl Play {
 }
 
 async fn report_all(play: &Play, told: &mut BTreeMap<String, Value>) -> Result<()> {
-    let living = play.sim.instances().await?;
+    let living = play.sim.living_of("instance").await?;
+    let told_to_heads = play.sim.living_of("parameter").await?;
     let instances: Vec<_> = living.iter().collect();
     let heads = instances.iter().filter(|thing| tag(thing, "role") == "head");
     for head in heads {
         let cluster = tag(head, "cluster-uid").to_owned();
         let name = format!("/hpcops/{cluster}/answers");
-        let is_told = living.iter().any(|thing| thing.id == name);
+        let is_told = told_to_heads.iter().any(|thing| thing.id == name);
         let leaving = if is_told { leaving(&play.sim, &name).await? } else { vec![] };
         let report = report(head, &instances, &leaving, play);
         if told.get(&cluster) != Some(&report) {

@@ -17,24 +17,11 @@ pub enum Multithreading {
 }
 
 /// The node's own disks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LocalScratchSpec {
-    /// mountPath is the folder under which the disks appear, writable for everybody. Default:
-    /// /local.
-    #[serde(default = "LocalScratchSpec::default_path")]
+    /// mountPath is the folder under which the disks appear, writable for everybody. Required,
+    /// absolute, not below a folder of the system. Example: /nvme.
     #[schemars(length(max = 128))]
     pub mount_path: String,
-}
-
-impl LocalScratchSpec {
-    fn default_path() -> String {
-        "/local".to_owned()
-    }
-}
-
-impl Default for LocalScratchSpec {
-    fn default() -> Self {
-        Self { mount_path: Self::default_path() }
-    }
 }

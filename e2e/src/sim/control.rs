@@ -194,9 +194,10 @@ impl Sim {
         Ok(all.into_iter().filter(Resource::is_alive).collect())
     }
 
-    /// The instances that exist now; with thousands of them the rest of the ledger is not read.
-    pub async fn instances(&self) -> Result<Vec<Resource>> {
-        self.get("ledger?kind=instance&alive=true").await
+    /// The resources of one kind that exist now; with thousands of them the rest of the ledger is
+    /// not read.
+    pub async fn living_of(&self, kind: &str) -> Result<Vec<Resource>> {
+        self.get(&format!("ledger?kind={kind}&alive=true")).await
     }
 
     /// How many calls there were, by action and by error code (`OK` without one).

@@ -67,6 +67,8 @@ impl Default for Settings {
 pub const MAX_ATTEMPTS: i32 = 3;
 /// How long a node that came for a job stays without one, where the spec does not say.
 pub const IDLE_TIMEOUT: Duration = Duration::from_mins(10);
+/// Where a node's own disks are mounted where the spec does not say.
+const LOCAL_SCRATCH: &str = "/local";
 /// Login and job user where the spec names none.
 const DEFAULT_USER: (&str, i32) = ("hpc", 4001);
 
@@ -280,8 +282,12 @@ impl Queue {
                 .map_or(IDLE_TIMEOUT, Duration::from_secs),
             efa: spec.network_interface == NetworkInterface::Efa,
             grouped: spec.placement == Some(Placement::Cluster),
-            multithreading: spec.multithreading == Multithreading::Enabled,
-            local_scratch: spec.local_scratch.mount_path.clone(),
+            multithreading: spec.multithreading == Some(Multithreading::Enabled),
+            local_scratch: spec
+                .local_scratch
+                .as_ref()
+                .map_or(LOCAL_SCRATCH, |scratch| &scratch.mount_path)
+                .to_owned(),
         }
     }
 }

@@ -133,7 +133,7 @@ impl<'a> Site<'a> {
 
     async fn until_left(&self, holds: impl Fn(usize) -> bool) -> Result<()> {
         eventually("the nodes of the queue", PATIENCE, async || {
-            let living = self.sim.instances().await?;
+            let living = self.sim.living_of("instance").await?;
             let of_queue = living.iter().filter(|node| {
                 node.tags.get("hpcops.dev:role").is_some_and(|role| role == "queue-q2")
             });
