@@ -11,7 +11,7 @@ use hpc_e2e::{LabError, Login, Operator, Restart, Result, Story, await_condition
 use serde_json::{Value, json};
 
 use crate::runner::Outcome;
-use crate::site::{NAME, left_over, quick};
+use crate::site::{NAME, await_ready_for, left_over, nodes, quick};
 use crate::stories;
 
 stories![
@@ -37,12 +37,7 @@ impl Site {
     pub async fn new(story: Arc<Story>) -> Result<Self> {
         let operator = story.operator(&quick(), Restart::Never).await?;
         story.apply(&manifest()).await?;
-        let ready = |found: Option<&HpcCluster>| {
-            let status = found.and_then(|found| found.status.as_ref());
-            status.is_some_and(|it| condition::is_true(&it.conditions, ConditionType::Ready))
-        };
-        let cluster = await_condition(&story.clusters(), NAME, "Ready", PATIENCE, ready).await?;
-        let status = cluster.and_then(|found| found.status).unwrap();
+        let status = await_ready_for(PATIENCE, &story).await?.status.unwrap();
         let sim = story.sim().await?;
         let user = Login::new(&sim, &status.head.unwrap().instance_id, "hpc").await?;
         let fsx = file_system(&story, &sim).await?;
@@ -80,12 +75,7 @@ impl Site {
 
     /// Live nodes of the queue.
     pub async fn nodes(&self) -> Result<Vec<Resource>> {
-        let living = self.sim.living().await?;
-        let of_queue = |thing: &Resource| {
-            let role = thing.tags.get("hpcops.dev:role");
-            thing.kind == "instance" && role.is_some_and(|role| role == "queue-compute")
-        };
-        Ok(living.into_iter().filter(of_queue).collect())
+        nodes(&self.sim).await
     }
 
     pub async fn await_empty(&self) -> Result<()> {

@@ -10,7 +10,7 @@ use hpc_e2e::{Phantom, Result, Story, eventually};
 use crate::elastic::{PATIENCE, Site, sized};
 use crate::runner::Outcome;
 use crate::site::{
-    LONG, await_cluster, await_told, cluster, delete, left_over, operator, the, told,
+    LONG, await_cluster, await_told, cluster, end, is_node, nodes, operator, the, told,
 };
 use crate::stories;
 
@@ -52,10 +52,7 @@ async fn a_boot_step_that_fails_is_told_and_nodes_are_tried_alone_until_they_com
     let (whole, rest) = launches.split_at(3);
     assert_eq!(whole, [2, 2, 2], "three tries, then {rest:?}");
     assert!(rest.iter().all(|size| *size == 1) && rest.len() < 8, "{rest:?}");
-    delete(&story).await?;
-    assert_eq!(left_over(&story).await?, Vec::<String>::new());
-    served.stop().await?;
-    Ok(())
+    end(&story, served).await
 }
 
 async fn a_sick_node_and_one_that_aws_takes_are_replaced_once(story: Arc<Story>) -> Outcome {
@@ -81,10 +78,7 @@ async fn a_sick_node_and_one_that_aws_takes_are_replaced_once(story: Arc<Story>)
         await_told(&story, ConditionType::Ready, "True/Ready").await?;
         assert_eq!(launches(&sim).await?, ever);
     }
-    delete(&story).await?;
-    assert_eq!(left_over(&story).await?, Vec::<String>::new());
-    served.stop().await?;
-    Ok(())
+    end(&story, served).await
 }
 
 async fn a_queue_is_made_larger_and_smaller_while_it_stands(story: Arc<Story>) -> Outcome {
@@ -113,10 +107,7 @@ async fn a_queue_is_made_larger_and_smaller_while_it_stands(story: Arc<Story>) -
     )
     .await?;
     assert_eq!(launches(&sim).await?, [2, 1], "nothing is launched to make a queue smaller");
-    delete(&story).await?;
-    assert_eq!(left_over(&story).await?, Vec::<String>::new());
-    served.stop().await?;
-    Ok(())
+    end(&story, served).await
 }
 
 async fn a_head_that_dies_or_is_of_another_type_is_replaced_and_keeps_its_address_and_volume(
@@ -137,10 +128,7 @@ async fn a_head_that_dies_or_is_of_another_type_is_replaced_and_keeps_its_addres
     assert_eq!(fourth.1, first.1, "the address");
     assert_eq!(state_volume(&sim).await?, volume);
     assert_eq!(launches(&sim).await?, [2], "the nodes went on");
-    delete(&story).await?;
-    assert_eq!(left_over(&story).await?, Vec::<String>::new());
-    served.stop().await?;
-    Ok(())
+    end(&story, served).await
 }
 
 async fn max_nodes_lowered_under_a_running_job_takes_nothing_from_it(story: Arc<Story>) -> Outcome {
@@ -185,17 +173,6 @@ async fn a_sick_node_gives_its_job_back_and_the_job_runs_again(story: Arc<Story>
     site.await_empty().await?;
     assert_eq!(site.launches().await?, [1, 1], "replaced once");
     site.end().await
-}
-
-/// Live nodes of the queue.
-async fn nodes(sim: &Sim) -> Result<Vec<Resource>> {
-    let living = sim.living().await?;
-    Ok(living.into_iter().filter(is_node).collect())
-}
-
-fn is_node(thing: &Resource) -> bool {
-    let role = thing.tags.get("hpcops.dev:role");
-    thing.kind == "instance" && role.is_some_and(|role| role == "queue-compute")
 }
 
 /// Sizes of all launches of nodes so far, in their order.

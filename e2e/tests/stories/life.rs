@@ -8,7 +8,7 @@ use hpc_crds::ConditionType;
 use hpc_e2e::{LabError, Phantom, Story, eventually};
 
 use crate::runner::Outcome;
-use crate::site::{LONG, await_cluster, await_told, cluster, delete, left_over, operator};
+use crate::site::{LONG, await_cluster, await_told, cluster, delete, end, left_over, operator};
 use crate::stories;
 
 /// How often each action was called, by code.
@@ -43,10 +43,7 @@ async fn a_cluster_gets_ready_keeps_quiet_and_leaves_nothing(story: Arc<Story>) 
     assert!(more.is_empty(), "a steady object changed AWS: {more:#?}");
     assert_eq!(sim.warnings().await?, Vec::<serde_json::Value>::new());
 
-    delete(&story).await?;
-    assert_eq!(left_over(&story).await?, Vec::<String>::new());
-    served.stop().await?;
-    Ok(())
+    end(&story, served).await
 }
 
 /// Two minutes on the apiserver's clock: the lease is renewed that often.

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use hpc_crds::{Condition, ConditionType, HpcCluster, condition};
+use hpc_e2e::sim::{Resource, Sim};
 use hpc_e2e::{Operator, Restart, Result, Story, await_condition};
 use serde_json::{Value, json};
+
+use crate::runner::Outcome;
 
 /// Long enough for anything a bodiless cluster does at the lab's time scale.
 pub const LONG: Duration = Duration::from_mins(3);
@@ -52,8 +55,23 @@ pub async fn await_cluster(
     what: &str,
     wanted: impl Fn(&HpcCluster) -> bool + Send + Sync,
 ) -> Result<HpcCluster> {
+    await_cluster_for(LONG, story, what, wanted).await
+}
+
+/// Waits until the cluster is Ready, for as long as real boots may take.
+pub async fn await_ready_for(patience: Duration, story: &Story) -> Result<HpcCluster> {
+    let ready = |found: &HpcCluster| told(found, ConditionType::Ready) == "True/Ready";
+    await_cluster_for(patience, story, "Ready", ready).await
+}
+
+async fn await_cluster_for(
+    patience: Duration,
+    story: &Story,
+    what: &str,
+    wanted: impl Fn(&HpcCluster) -> bool + Send + Sync,
+) -> Result<HpcCluster> {
     let holds = |found: Option<&HpcCluster>| found.is_some_and(&wanted);
-    let found = await_condition(&story.clusters(), NAME, what, LONG, holds).await?;
+    let found = await_condition(&story.clusters(), NAME, what, patience, holds).await?;
     Ok(found.expect("a watched object"))
 }
 
@@ -84,6 +102,26 @@ pub fn the(cluster: &HpcCluster, type_: ConditionType) -> Option<Condition> {
 pub async fn delete(story: &Story) -> Result<()> {
     let seconds = format!("--timeout={}s", LONG.as_secs());
     story.kubectl(&["delete", "hpccluster", NAME, &seconds], "").await.map(drop)
+}
+
+/// Deletes the cluster, sees that nothing is left, and stops the operator.
+pub async fn end(story: &Story, served: Operator) -> Outcome {
+    delete(story).await?;
+    assert_eq!(left_over(story).await?, Vec::<String>::new());
+    served.stop().await?;
+    Ok(())
+}
+
+/// Live nodes of the queue.
+pub async fn nodes(sim: &Sim) -> Result<Vec<Resource>> {
+    let living = sim.living().await?;
+    Ok(living.into_iter().filter(is_node).collect())
+}
+
+/// Whether a thing is a node of the queue.
+pub fn is_node(thing: &Resource) -> bool {
+    let role = thing.tags.get("hpcops.dev:role");
+    thing.kind == "instance" && role.is_some_and(|role| role == "queue-compute")
 }
 
 /// What is left in AWS, the document of the installation excepted.

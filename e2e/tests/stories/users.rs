@@ -4,13 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hpc_crds::{ConditionType, HpcCluster, condition};
-use hpc_e2e::{LabError, Login, Restart, Result, Story, await_condition, eventually, process};
+use hpc_e2e::{LabError, Login, Restart, Result, Story, eventually, process};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::runner::Outcome;
-use crate::site::{NAME, left_over, quick};
+use crate::site::{NAME, await_ready_for, left_over, quick};
 use crate::stories;
 
 stories![users_log_in_on_every_node_and_leave_with_the_spec];
@@ -44,12 +43,7 @@ async fn users_log_in_on_every_node_and_leave_with_the_spec(story: Arc<Story>) -
     ]);
     let operator = story.operator(&quick(), Restart::Never).await?;
     story.apply(&manifest(&both)).await?;
-    let ready = |found: Option<&HpcCluster>| {
-        let status = found.and_then(|found| found.status.as_ref());
-        status.is_some_and(|it| condition::is_true(&it.conditions, ConditionType::Ready))
-    };
-    let cluster = await_condition(&story.clusters(), NAME, "Ready", PATIENCE, ready).await?;
-    let head = cluster.and_then(|found| found.status?.head).unwrap();
+    let head = await_ready_for(PATIENCE, &story).await?.status.and_then(|it| it.head).unwrap();
     assert_eq!(head.login_user, "alice");
     let sim = story.sim().await?;
     let alice = Login::new(&sim, &head.instance_id, "alice").await?;

@@ -119,8 +119,7 @@ impl Documents {
         let parameters = failures.keep(self.parameters);
         let value = parameters.get(&query.parameter);
         observed.parameter_exists = value.is_some();
-        let ours = |name: &String| query.scope.owner.owns(name) && *name != query.parameter;
-        let notes = parameters.iter().filter(|(name, _)| ours(name));
+        let notes = parameters.iter().filter(|(name, _)| query.scope.owner.may_tell(name));
         observed.notes = notes.map(|(name, text)| (name.clone(), text.clone())).collect();
         observed.report = value.and_then(|value| Report::read(value.as_str()));
     }

@@ -108,6 +108,11 @@ impl Owner {
         rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
+    /// Whether a parameter is one through which the operator tells the head something.
+    pub fn may_tell(&self, parameter: &str) -> bool {
+        self.owns(parameter) && parameter != self.parameter()
+    }
+
     /// Name of the SSM parameter through which the head reports.
     pub fn parameter(&self) -> String {
         format!("/hpcops/{}/demand", self.uid)

@@ -66,11 +66,9 @@ pub(super) async fn file_system(region: &Region, token: &Token, body: &FileSyste
     Ok(answer.file_system.and_then(|made| made.file_system_id).into_iter().collect())
 }
 
-/// The name carries the installation and the hash of the content: one that is taken is ours and
-/// says the same.
 /// Tells a head something: the name is the key, the last text counts.
 pub(super) async fn answer(region: &Region, scope: &Scope, name: &str, text: &str) -> Made {
-    if !scope.owner.owns(name) || name == scope.owner.parameter() {
+    if !scope.owner.may_tell(name) {
         let message = format!("{name} is not a parameter of {}", scope.owner.full_name());
         return Err(failure(&PUT_PARAMETER, Kind::Denied, "NotOurs", &message));
     }
@@ -80,6 +78,8 @@ pub(super) async fn answer(region: &Region, scope: &Scope, name: &str, text: &st
     Ok(vec![name.to_owned()])
 }
 
+/// The name carries the installation and the hash of the content: one that is taken is ours and
+/// says the same.
 pub(super) async fn document(region: &Region, name: &str, content: &str, tags: &Tags) -> Made {
     let request = region
         .ssm

@@ -290,9 +290,7 @@ impl Queue {
                 .to_owned(),
         }
     }
-}
 
-impl Queue {
     /// What the scheduler is told of it while it runs.
     pub fn numbers(&self) -> Numbers {
         Numbers {

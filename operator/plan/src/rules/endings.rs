@@ -81,10 +81,7 @@ pub(super) fn only_ours_is_touched(case: Case<'_>) -> Vec<String> {
         | Step::CreatePlacementGroup { .. }
         | Step::CreateDocument { .. }
         | Step::Create { .. } => true,
-        Step::Answer { parameter, .. } => {
-            let owner = &case.desired.owner;
-            owner.owns(parameter) && *parameter != owner.parameter()
-        }
+        Step::Answer { parameter, .. } => case.desired.owner.may_tell(parameter),
     };
     let foreign = case.plan.steps.iter().filter(|step| !known(step));
     foreign.map(|step| format!("not seen as ours: {step}")).collect()
