@@ -254,6 +254,7 @@ def look(launches, keeper, leaving=()):
             set_addresses(said, launches)
             power.let_stand(said)
             configure(leaving)
+            keeper.muster()
             keeper.drop_lost(states)
             keeper.send_away([(entry, here(entry, said)) for entry in leaving], states)
             keeper.put_off()

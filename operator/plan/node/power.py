@@ -17,6 +17,7 @@ import node
 FOLDER = os.path.join(node.STATE, "demand")
 AGAIN = 60  # seconds after which a gang is asked for again when the operator names no time
 GONE = ("%", "~")  # ends of the state of a node that is powered down, or about to be
+MUSTER = 40  # seconds; slurmctld misses no job in the first 20 of its own life
 PATIENCE = 30  # seconds after which a node that should power down is told so once more
 
 
@@ -149,6 +150,16 @@ class Keeper:
 
     def __init__(self):
         self.told, self.later = {}, {}
+        self.due = None  # when the nodes are asked what runs on them
+
+    def muster(self):
+        """Lets the nodes say once what runs on them. A scheduler whose machine died has forgotten its last seconds: a job that
+        ended in them would hold its nodes until slurmctld asks by itself, which takes a quarter of an hour."""
+        now = time.monotonic()
+        if self.due is None:
+            self.due = now + MUSTER
+        elif now >= self.due and scontrol("reconfigure") is not None:
+            self.due = float("inf")
 
     def power_down(self, names, reason, verb="power_down_force"):
         """Force: their jobs are requeued. Asap: the nodes get no new job and go with the end of those they have."""

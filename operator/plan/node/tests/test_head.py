@@ -12,6 +12,7 @@ import os
 import sys
 import threading
 import unittest
+import unittest.mock
 import urllib.request
 
 from . import render
@@ -330,6 +331,13 @@ class Demand(Case):
             self.states(compute_3=state, compute_1="down*")
             self.look()
             self.assertEqual(len([line for line in self.updates() if "power_down" in line]), downs, state)
+
+    def test_the_nodes_of_a_new_scheduler_are_asked_once_what_runs_on_them(self):
+        self.states(compute_1="alloc")
+        for second, asked in ((0, 0), (39, 0), (41, 1), (99, 1)):
+            with unittest.mock.patch.object(self.power.time, "monotonic", return_value=1000 + second):
+                self.keeper.muster()
+            self.assertEqual(self.calls().count("reconfigure"), asked, second)
 
     def test_ranges_are_written_and_read(self):
         for text in ("", "1", "1-3", "1-3,7,9-10"):
