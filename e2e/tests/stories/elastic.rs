@@ -11,7 +11,7 @@ use hpc_e2e::{LabError, Login, Operator, Restart, Result, Story, await_condition
 use serde_json::{Value, json};
 
 use crate::runner::Outcome;
-use crate::site::{NAME, await_ready_for, left_over, nodes, quick};
+use crate::site::{NAME, await_ready_for, end_of_bodies, nodes, quick};
 use crate::stories;
 
 stories![
@@ -98,10 +98,7 @@ impl Site {
     }
 
     pub async fn end(self) -> Outcome {
-        self.story.kubectl(&["delete", "hpccluster", NAME, "--timeout=300s"], "").await?;
-        assert_eq!(left_over(&self.story).await?, Vec::<String>::new());
-        self.operator.stop().await?;
-        Ok(())
+        end_of_bodies(NAME, &self.story, self.operator).await
     }
 }
 

@@ -6,16 +6,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hpc_crds::{AttemptState, BenchmarkRun, ConditionType, HpcCluster, condition};
-use hpc_e2e::Restart;
 use hpc_e2e::sim::{Fault, Strike, When};
-use hpc_e2e::{LabError, Result, Story, await_condition, eventually, osu};
+use hpc_e2e::{LabError, Operator, Restart, Result, Story, await_condition, eventually, osu};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Api;
 use serde_json::{Value, json};
 
 use crate::kill;
 use crate::runner::Outcome;
-use crate::site::{left_over, quick};
+use crate::site::{end_of_bodies, quick};
 use crate::stories;
 
 stories![
@@ -48,12 +47,15 @@ async fn the_quickstart_ends_with_real_numbers_and_leaves_nothing(story: Arc<Sto
     let table = story.kubectl(&["get", "benchmarkruns"], "").await?;
     assert!(table.lines().all(|line| line.len() <= 80), "{table}");
 
-    story.kubectl(&["delete", "benchmarkrun", RUN, "--timeout=60s"], "").await?;
-    story.kubectl(&["delete", "hpccluster", "quickstart", "--timeout=300s"], "").await?;
-    assert_eq!(left_over(&story).await?, Vec::<String>::new());
+    end(&story, served).await?;
     assert_eq!(bodies(&story).await?, Vec::<String>::new());
-    served.stop().await?;
     Ok(())
+}
+
+/// Deletes both objects, sees that nothing is left, and stops the operator.
+async fn end(story: &Story, served: Operator) -> Outcome {
+    story.kubectl(&["delete", "benchmarkrun", RUN, "--timeout=60s"], "").await?;
+    end_of_bodies("quickstart", story, served).await
 }
 
 /// Every result names two hosts, the provider that stood in, and the whole table.
@@ -89,10 +91,7 @@ async fn an_operator_killed_while_attempts_run_repeats_none(story: Arc<Story>) -
     assert!(condition::is_true(&status.conditions, ConditionType::Succeeded), "{status:#?}");
     let begun = std::fs::read_to_string(tally.join("tally"))?.lines().count();
     assert_eq!(begun, status.attempts.len(), "each attempt ran once");
-    story.kubectl(&["delete", "benchmarkrun", RUN, "--timeout=60s"], "").await?;
-    story.kubectl(&["delete", "hpccluster", "quickstart", "--timeout=300s"], "").await?;
-    served.stop().await?;
-    Ok(())
+    end(&story, served).await
 }
 
 /// The program that leaves a line outside its attempt's folder each time rank 0 begins.
@@ -124,11 +123,7 @@ async fn a_head_that_dies_in_the_middle_of_an_attempt_is_replaced_and_nothing_is
     let ever = sim.ledger().await?;
     let launched = ever.iter().filter(|thing| thing.kind == "instance").count();
     assert_eq!(launched, 4, "two heads and two nodes");
-    story.kubectl(&["delete", "benchmarkrun", RUN, "--timeout=60s"], "").await?;
-    story.kubectl(&["delete", "hpccluster", "quickstart", "--timeout=300s"], "").await?;
-    assert_eq!(left_over(&story).await?, Vec::<String>::new());
-    served.stop().await?;
-    Ok(())
+    end(&story, served).await
 }
 
 async fn killed_when_its_nodes_are_launched_it_makes_no_second_body(story: Arc<Story>) -> Outcome {
@@ -147,11 +142,7 @@ async fn killed_when_its_nodes_are_launched_it_makes_no_second_body(story: Arc<S
     assert!(condition::is_true(&status.conditions, ConditionType::Succeeded), "{status:#?}");
     let launched = sim.ledger().await?.iter().filter(|thing| thing.kind == "instance").count();
     assert_eq!((launched, bodies(&story).await?.len()), (3, 3));
-    story.kubectl(&["delete", "benchmarkrun", RUN, "--timeout=60s"], "").await?;
-    story.kubectl(&["delete", "hpccluster", "quickstart", "--timeout=300s"], "").await?;
-    assert_eq!(left_over(&story).await?, Vec::<String>::new());
-    served.stop().await?;
-    Ok(())
+    end(&story, served).await
 }
 
 /// Instances of this story whose body lives; other stories may have some of their own.

@@ -8,9 +8,7 @@ use hpc_e2e::{Phantom, Restart, Story};
 use serde_json::json;
 
 use crate::runner::Outcome;
-use crate::site::{
-    await_cluster, await_told, cluster, delete, left_over, operator, quick, the, told,
-};
+use crate::site::{await_cluster, await_told, cluster, end, nodes, operator, quick, the, told};
 use crate::stories;
 
 stories![
@@ -43,10 +41,7 @@ async fn a_head_whose_agent_never_comes_is_replaced_and_then_a_human_is_asked(
     assert!(stalled.message.contains("given up after 3 attempts"), "{}", stalled.message);
     let launches = sim.calls().await?["RunInstances"]["OK"];
     assert_eq!(launches, 3);
-    delete(&story).await?;
-    assert_eq!(left_over(&story).await?, Vec::<String>::new());
-    served.stop().await?;
-    Ok(())
+    end(&story, served).await
 }
 
 /// An operator that gives an agent three seconds.
@@ -87,14 +82,8 @@ async fn without_capacity_for_the_first_type_the_second_is_taken(story: Arc<Stor
     let error = queue.last_capacity_error.expect("the refusal is remembered");
     assert_eq!((error.type_.as_str(), error.zone.as_str()), ("c5n.18xlarge", "us-east-1a"));
     assert_eq!(error.code, "InsufficientInstanceCapacity");
-    let nodes = sim.living().await?;
-    let nodes = nodes.iter().filter(|thing| {
-        thing.tags.get("hpcops.dev:role").is_some_and(|role| role == "queue-compute")
-    });
-    let types: Vec<_> = nodes
-        .filter(|thing| thing.kind == "instance")
-        .map(|thing| &thing.detail["instanceType"])
-        .collect();
+    let nodes = nodes(&sim).await?;
+    let types: Vec<_> = nodes.iter().map(|thing| &thing.detail["instanceType"]).collect();
     assert_eq!(types, ["c5n.metal", "c5n.metal"]);
     served.stop().await?;
     Ok(())

@@ -100,21 +100,42 @@ pub fn the(cluster: &HpcCluster, type_: ConditionType) -> Option<Condition> {
 
 /// Deletes the cluster as a user does, and waits as `kubectl` does.
 pub async fn delete(story: &Story) -> Result<()> {
-    let seconds = format!("--timeout={}s", LONG.as_secs());
-    story.kubectl(&["delete", "hpccluster", NAME, &seconds], "").await.map(drop)
+    delete_within(LONG, story, NAME).await
+}
+
+async fn delete_within(patience: Duration, story: &Story, name: &str) -> Result<()> {
+    let seconds = format!("--timeout={}s", patience.as_secs());
+    story.kubectl(&["delete", "hpccluster", name, &seconds], "").await.map(drop)
+}
+
+/// Deletes the cluster and sees that nothing is left.
+pub async fn leave_nothing(story: &Story) -> Result<()> {
+    leave_nothing_within(LONG, story, NAME).await
+}
+
+async fn leave_nothing_within(patience: Duration, story: &Story, name: &str) -> Result<()> {
+    delete_within(patience, story, name).await?;
+    assert_eq!(left_over(story).await?, Vec::<String>::new());
+    Ok(())
 }
 
 /// Deletes the cluster, sees that nothing is left, and stops the operator.
 pub async fn end(story: &Story, served: Operator) -> Outcome {
-    delete(story).await?;
-    assert_eq!(left_over(story).await?, Vec::<String>::new());
+    leave_nothing(story).await?;
+    served.stop().await?;
+    Ok(())
+}
+
+/// The same for a cluster of this name whose instances are alive and take time to die.
+pub async fn end_of_bodies(name: &str, story: &Story, served: Operator) -> Outcome {
+    leave_nothing_within(Duration::from_mins(5), story, name).await?;
     served.stop().await?;
     Ok(())
 }
 
 /// Live nodes of the queue.
 pub async fn nodes(sim: &Sim) -> Result<Vec<Resource>> {
-    let living = sim.living().await?;
+    let living = sim.living_of("instance").await?;
     Ok(living.into_iter().filter(is_node).collect())
 }
 

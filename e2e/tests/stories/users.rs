@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::runner::Outcome;
-use crate::site::{NAME, await_ready_for, left_over, quick};
+use crate::site::{NAME, await_ready_for, end_of_bodies, quick};
 use crate::stories;
 
 stories![users_log_in_on_every_node_and_leave_with_the_spec];
@@ -75,8 +75,5 @@ async fn users_log_in_on_every_node_and_leave_with_the_spec(story: Arc<Story>) -
     })
     .await?;
 
-    story.kubectl(&["delete", "hpccluster", NAME, "--timeout=300s"], "").await?;
-    assert_eq!(left_over(&story).await?, Vec::<String>::new());
-    operator.stop().await?;
-    Ok(())
+    end_of_bodies(NAME, &story, operator).await
 }

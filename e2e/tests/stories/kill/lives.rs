@@ -7,7 +7,7 @@ use hpc_crds::{ConditionType, HpcCluster};
 use hpc_e2e::{Phantom, Story, eventually};
 
 use crate::runner::{Outcome, Running};
-use crate::site::{LONG, await_cluster, await_told, cluster, delete, left_over};
+use crate::site::{LONG, await_cluster, await_told, cluster, leave_nothing};
 
 /// A life, and what is known of it beforehand.
 pub struct Life {
@@ -40,8 +40,7 @@ pub const LIVES: &[Life] = &[
 async fn create_and_delete(story: Arc<Story>) -> Outcome {
     story.apply(&cluster(|_| ())).await?;
     await_told(&story, ConditionType::Ready, "True/Ready").await?;
-    delete(&story).await?;
-    assert_eq!(left_over(&story).await?, Vec::<String>::new());
+    leave_nothing(&story).await?;
     Ok(())
 }
 
@@ -64,8 +63,7 @@ async fn grow_and_shrink(story: Arc<Story>, heads: Arc<Phantom>) -> Outcome {
         Ok((nodes == 1).then_some(()))
     })
     .await?;
-    delete(&story).await?;
-    assert_eq!(left_over(&story).await?, Vec::<String>::new());
+    leave_nothing(&story).await?;
     Ok(())
 }
 
